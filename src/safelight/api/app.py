@@ -1,0 +1,47 @@
+"""The application: every route in one place, inside the envelope."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+import safelight
+from safelight.api.account import Account
+from safelight.api.assets import Assets
+from safelight.api.auth import Doorkeeper
+from safelight.api.callbacks import Callbacks
+from safelight.api.catalog import Models
+from safelight.api.described import DescribedApp
+from safelight.api.envelope import Envelope
+from safelight.api.health import Health
+from safelight.api.limits import Limit
+from safelight.api.parts import ApiParts
+from safelight.api.problems import problem_of_http
+from safelight.api.routes import Route
+from safelight.api.tasks import Tasks
+
+
+def create_app(parts: ApiParts) -> FastAPI:
+    """Build the ASGI application; it starts and stops nothing."""
+    rate = parts.settings.max_requests_per_s
+    doorkeeper = Doorkeeper(parts.database, parts.pepper, requests=Limit(rate, burst=rate))
+    app = DescribedApp(
+        title="safelight",
+        version=safelight.__version__,
+        summary="Takes AI image tasks, answers at once, and never loses a picture or a credit.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        middleware=[Middleware(Envelope)],
+        exception_handlers={HTTPException: problem_of_http},
+    )
+    app.router.route_class = Route
+    # In the order of how often they are asked: the router looks at them one by one.
+    Tasks(parts, doorkeeper).add_to(app)
+    Callbacks(parts).add_to(app)
+    Assets(parts, doorkeeper).add_to(app)
+    Health(parts).add_to(app)
+    Account(parts, doorkeeper).add_to(app)
+    Models(parts, doorkeeper).add_to(app)
+    return app

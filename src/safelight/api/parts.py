@@ -1,0 +1,35 @@
+"""What the door is made of: everything it needs, handed in by whoever builds the process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from safelight.assets.pictures import PicturePool
+from safelight.assets.signing import UrlSigner
+from safelight.assets.store import AssetStore
+from safelight.db.database import Database
+from safelight.domain.catalog import Catalog
+from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.receive import Receive
+from safelight.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ApiParts:
+    """The parts; `pepper` is the key under which API keys are hashed.
+
+    `is_ready` tells whether the database answers and its schema is the one that this version needs.
+    """
+
+    settings: Settings
+    database: Database
+    catalog: Catalog
+    accept: Accept
+    cancel: Cancel
+    receive: Receive
+    store: AssetStore
+    pictures: PicturePool
+    signer: UrlSigner
+    pepper: bytes = field(repr=False)
+    is_ready: Callable[[], Awaitable[bool]]

@@ -1,0 +1,135 @@
+"""Tasks as customers see them: three words, no inner state, nothing of any upstream."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from safelight.assets.signing import UrlSigner, Variant
+from safelight.db.views import EventView, TaskView
+from safelight.domain.failure import Failure, FailureClass
+from safelight.domain.task import UPSTREAM, State, is_terminal, public_stage, public_status
+
+_HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Makes download addresses below `base`, each good for `life_s` seconds."""
+
+    base: str
+    signer: UrlSigner
+    life_s: int
+
+    def to(self, account_id: UUID, asset_id: str, variant: Variant) -> str:
+        """The signed address of an asset or of its thumbnail."""
+        expires_at = int(time.time()) + self.life_s
+        query = self.signer.sign(
+            UUID(asset_id), account_id=account_id, variant=variant, expires_at=expires_at
+        )
+        end = "/thumbnail" if variant == "thumbnail" else ""
+        return f"{self.base}/v1/assets/{asset_id}{end}?{query}"
+
+
+def base_of(request: Request, public_url: str | None) -> str:
+    """Our own address: the configured one, else the one that the caller used."""
+    if public_url:
+        return public_url.rstrip("/")
+    host = request.headers.get("host", "")
+    if not _HOST.fullmatch(host):
+        host = "{}:{}".format(*(request.scope.get("server") or ("localhost", 80)))
+    return f"{request.scope['scheme']}://{host}"
+
+
+def task_json(task: TaskView, links: Links) -> dict[str, Any]:
+    """The one public shape of a task."""
+    is_open = not is_terminal(task.state)
+    return {
+        "id": str(task.id),
+        "status": public_status(task.state),
+        "model": task.model,
+        "operation": task.operation,
+        "prompt": task.prompt,
+        "n": task.n,
+        "progress": _progress(task),
+        "assets": [_asset_json(asset, task.account_id, links) for asset in task.assets],
+        "failure": _failure(task),
+        "credits": {
+            "held": task.held if is_open else 0,
+            "captured": task.captured or 0,
+            "released": task.released or 0,
+        },
+        "metadata": task.metadata,
+        "created_at": time_text(task.created_at),
+        "finished_at": time_text(task.finished_at) if task.finished_at else None,
+    }
+
+
+def timeline_json(events: Iterable[EventView]) -> list[dict[str, str]]:
+    """Stages and when they began; moves that a customer cannot see are left out."""
+    stages: list[dict[str, str]] = []
+    for event in events:
+        stage = public_stage(event.target)
+        if not stages or stages[-1]["stage"] != stage:
+            stages.append({"stage": stage, "at": time_text(event.created_at)})
+    return stages
+
+
+def states_of(status: str) -> list[State]:
+    """The inner states behind a public word; empty if it is none."""
+    return [state for state in State if public_status(state) == status]
+
+
+def time_text(moment: datetime) -> str:
+    """A time as all answers write it: RFC 3339, UTC."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def json_answer(document: Any, status: int = 200) -> Response:
+    """A JSON answer; prompts are written as they are."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return Response(text.encode(), status, media_type="application/json")
+
+
+def _progress(task: TaskView) -> dict[str, Any]:
+    progress: dict[str, Any] = {"stage": public_stage(task.state)}
+    if task.percent is not None and not is_terminal(task.state):
+        progress["percent"] = task.percent
+    if task.position is not None and task.state in UPSTREAM:
+        progress["position"] = task.position
+    return progress
+
+
+def _failure(task: TaskView) -> dict[str, Any] | None:
+    if task.failure_class is None or task.failure_code is None:
+        return None
+    failure = Failure(FailureClass(task.failure_class), task.failure_code)
+    return {
+        "class": failure.failure_class,
+        "code": failure.code,
+        "message": failure.message,
+        "retryable": failure.is_retryable_by_customer,
+    }
+
+
+def _asset_json(asset: dict[str, Any], account_id: UUID, links: Links) -> dict[str, Any]:
+    asset_id = asset["id"]
+    return {
+        "id": asset_id,
+        "url": links.to(account_id, asset_id, "original"),
+        "thumbnail_url": links.to(account_id, asset_id, "thumbnail"),
+        "content_type": asset["content_type"],
+        "width": asset["width"],
+        "height": asset["height"],
+        "bytes": asset["bytes"],
+        "sha256": asset["sha256"],
+    }

@@ -1,0 +1,198 @@
+"""From a parsed body to a wish: every field is checked here, before a credit is held."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from safelight.api.bodies import canonical
+from safelight.api.problems import FieldError, FieldsRefused
+from safelight.assets.inline import decode_data_url
+from safelight.assets.urls import Origin, parse_target
+from safelight.domain.catalog import Catalog, Model
+from safelight.errors import AssetError, RequestError
+from safelight.lifecycle.accept import Wish
+
+FIELDS = frozenset(
+    "model operation prompt n size aspect_ratio images options metadata priority".split()  # noqa: SIM905 - one line
+)
+OPERATIONS = ("generate", "edit")
+MAX_OBJECT_BYTES = 16_384
+"""Of `options` and of `metadata`, as canonical JSON."""
+_SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
+
+
+class _Faults:
+    """Collects what is wrong with which field."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+
+    def add(self, field: str, message: str) -> None:
+        # A name may hold half a surrogate pair, which must not come back in the answer.
+        self.errors.append({"field": field[:100].encode("utf-8", "replace").decode(), "message": message})
+
+    def raise_if_any(self) -> None:
+        if self.errors:
+            raise FieldsRefused(self.errors[:50])
+
+
+def make_wish(
+    body: dict[str, Any],
+    catalog: Catalog,
+    *,
+    account_id: UUID,
+    key: str,
+    fingerprint: bytes,
+    has_escapes: bool,
+    origins: frozenset[Origin] = frozenset(),
+) -> Wish:
+    """The wish that a body describes.
+
+    `has_escapes` says whether the raw body had a backslash-u: without one it can hold neither NUL nor half a
+    surrogate pair, and need not be searched.
+
+    Raises:
+        RequestError: 422 with the fields that do not fit, 404 for a model that is not in the catalog.
+    """
+    if has_escapes or len(body) > len(FIELDS) or not FIELDS.issuperset(body):
+        _check_names_and_text(body)
+    model = _model_of(body, catalog)
+    faults = _Faults()
+    _check_prompt(body.get("prompt"), model, faults)
+    _check_integer("n", body.get("n", 1), range(1, model.max_n + 1), faults)
+    _check_integer("priority", body.get("priority", 0), range(-10, 11), faults)
+    operation = body.get("operation", OPERATIONS[0])
+    if operation not in OPERATIONS or operation not in model.operations:
+        faults.add("operation", f"must be one of: {', '.join(model.operations)}")
+    if "size" in body or "aspect_ratio" in body:
+        _check_shape(body, model, faults)
+    if "images" in body or operation == "edit":
+        _check_images(body.get("images", []), model, operation, origins, faults)
+    for name in ("options", "metadata"):
+        if name in body:
+            _check_object(name, body[name], faults)
+    faults.raise_if_any()
+    return Wish(
+        account_id=account_id,
+        key=key,
+        fingerprint=fingerprint,
+        model=model,
+        operation=operation,
+        prompt=body["prompt"],
+        n=body.get("n", 1),
+        size=body.get("size"),
+        aspect_ratio=body.get("aspect_ratio"),
+        images=body.get("images", ()),
+        options=body.get("options", {}),
+        metadata=body.get("metadata", {}),
+        priority=body.get("priority", 0),
+    )
+
+
+def _check_names_and_text(body: dict[str, Any]) -> None:
+    faults = _Faults()
+    for name, value in body.items():
+        if name not in FIELDS:
+            faults.add(name, "unknown field")
+        elif not _is_storable(value):
+            faults.add(name, "must not hold NUL or half a surrogate pair")
+    faults.raise_if_any()
+
+
+def _model_of(body: dict[str, Any], catalog: Catalog) -> Model:
+    if "model" not in body:
+        if catalog.default is None:
+            raise FieldsRefused([{"field": "model", "message": "is needed: there is no default"}])
+        return catalog.default
+    name = body["model"]
+    if not isinstance(name, str):
+        raise FieldsRefused([{"field": "model", "message": "must be a string"}])
+    model = catalog.find(name)
+    if model is None:
+        raise RequestError(404, "model-not-found", "There is no such model; GET /v1/models lists them.")
+    return model
+
+
+def _check_prompt(prompt: Any, model: Model, faults: _Faults) -> None:
+    if not isinstance(prompt, str):
+        faults.add("prompt", "must be a string")
+    elif not prompt.strip():
+        faults.add("prompt", "must not be empty")
+    elif len(prompt) > model.max_prompt_chars:
+        faults.add("prompt", f"may have {model.max_prompt_chars} Unicode code points, has {len(prompt)}")
+
+
+def _check_integer(name: str, value: Any, allowed: range, faults: _Faults) -> None:
+    # Not isinstance: True is an int, and 1.0 is in range(2).
+    if type(value) is not int or value not in allowed:
+        faults.add(name, f"must be an integer from {allowed[0]} to {allowed[-1]}")
+
+
+def _check_shape(body: dict[str, Any], model: Model, faults: _Faults) -> None:
+    if "size" in body and "aspect_ratio" in body:
+        faults.add("aspect_ratio", "cannot be combined with size")
+    for name, offered, pattern in (
+        ("size", model.sizes, _SIZE.fullmatch),
+        ("aspect_ratio", model.aspect_ratios, re.compile(r"[1-9][0-9]{0,2}:[1-9][0-9]{0,2}").fullmatch),
+    ):
+        if name in body and not _is_offered(body[name], offered, pattern):
+            words = ", ".join(word for word in offered if word)
+            faults.add(
+                name, f"must be one of: {words}" if words else "is not offered by this model, or malformed"
+            )
+
+
+def _is_offered(value: Any, offered: tuple[str, ...], pattern: Callable[[str], object]) -> bool:
+    if not isinstance(value, str) or not value:
+        return False
+    return value in offered or ("" in offered and pattern(value) is not None)
+
+
+def _check_images(
+    images: Any, model: Model, operation: Any, origins: frozenset[Origin], faults: _Faults
+) -> None:
+    if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
+        faults.add("images", "must be a list of strings")
+        return
+    if operation == "edit" and not images:
+        faults.add("images", "an edit needs at least one")
+    elif operation != "edit" and images:
+        faults.add("images", "only an edit takes images")
+    elif len(images) > model.max_images:
+        faults.add("images", f"may be {model.max_images} at most")
+        return
+    for position, image in enumerate(images[: model.max_images]):
+        if not _is_input(image, origins):
+            # One text for every cause, so that nobody can probe what lies behind us.
+            faults.add(f"images[{position}]", "must be an https URL or a data URL of a picture")
+
+
+def _is_input(image: str, origins: frozenset[Origin]) -> bool:
+    try:
+        if image[:5].lower() == "data:":
+            return bool(decode_data_url(image))
+        origin = parse_target(image).origin
+    except AssetError:
+        return False
+    return origin.scheme == "https" or origin in origins
+
+
+def _check_object(name: str, value: Any, faults: _Faults) -> None:
+    if not isinstance(value, dict):
+        faults.add(name, "must be an object")
+    elif value and len(canonical(value)) > MAX_OBJECT_BYTES:
+        faults.add(name, f"may have {MAX_OBJECT_BYTES} bytes as JSON")
+
+
+def _is_storable(value: Any) -> bool:
+    """Whether every string and key can be stored as text."""
+    if isinstance(value, str):
+        return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, dict):
+        return all(_is_storable(name) and _is_storable(inner) for name, inner in value.items())
+    if isinstance(value, list):
+        return all(map(_is_storable, value))
+    return True

@@ -1,0 +1,1 @@
+"""Outside: where bytes live, how strangers' bytes are fetched, and how pictures are checked."""

@@ -1,0 +1,29 @@
+"""The Python client: creates tasks, waits for them, saves their pictures; it knows the HTTP API alone."""
+
+from safelight.client.errors import (
+    ApiError,
+    ClientError,
+    DownloadError,
+    ServiceUnreachable,
+)
+from safelight.client.tasks import AsyncClient, TaskFields
+from safelight.client.threads import Client
+from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task
+
+__all__ = [
+    "ApiError",
+    "Asset",
+    "AsyncClient",
+    "Balance",
+    "Client",
+    "ClientError",
+    "Credits",
+    "DownloadError",
+    "Failure",
+    "Page",
+    "Progress",
+    "Receipt",
+    "ServiceUnreachable",
+    "Task",
+    "TaskFields",
+]

@@ -1,0 +1,228 @@
+"""The asynchronous client: create, watch, cancel and list tasks, and bring their pictures home."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypedDict, Unpack
+
+from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
+from safelight.client.exchange import LOST, Answer, Call, Exchange, unreadable
+from safelight.client.files import replace_file
+from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
+from safelight.client.values import Asset, Balance, Page, Receipt, Task
+
+PATIENCE_S = 120.0
+"""How long `watch` bears a service that does not answer: a restart takes seconds."""
+
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+class TaskFields(TypedDict, total=False):
+    """The fields of a task beside its prompt; those that are None are left out."""
+
+    model: str | None
+    operation: Literal["generate", "edit"]
+    n: int
+    size: str | None
+    aspect_ratio: str | None
+    images: Sequence[str]
+    options: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    priority: int
+
+
+class AsyncClient:
+    """A client of one service with one API key.
+
+    async with AsyncClient("http://127.0.0.1:8000", api_key) as client:
+        receipt = await client.create("a red shoe on white", n=2)
+        task = await client.wait(receipt.id)
+        for asset in task.assets:
+            await client.save(asset, Path(f"{asset.id}.png"))
+    """
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self._exchange = Exchange(base_url, api_key)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._exchange.close()
+
+    async def create(
+        self, prompt: str, *, idempotency_key: str | None = None, **fields: Unpack[TaskFields]
+    ) -> Receipt:
+        """Submit a task; when this returns, it is accepted and its credits are held.
+
+        One key goes with every try of the call, so that a lost answer never makes a second task. Give a key
+        of your own, such as an order number, and store it before, to be safe against your own crash as well.
+
+        Raises:
+            ApiError: refused; nothing was stored, and the key may be used again.
+            ServiceUnreachable: perhaps accepted; call again with the same key to find out.
+        """
+        key = new_key() if idempotency_key is None else idempotency_key
+        if not _KEY.fullmatch(key):
+            raise ApiError(400, "idempotency-key-invalid", "A key is 1 to 255 printable ASCII characters.")
+        body: dict[str, Any] = {"operation": "generate", "prompt": prompt}
+        body.update({name: value for name, value in fields.items() if value is not None})
+        answer = await self._exchange.ask(
+            Call(
+                "POST",
+                "/v1/tasks",
+                TEMPORARY | IN_PROGRESS,
+                body=json.dumps(body, ensure_ascii=False, allow_nan=False).encode(),
+                headers={"Idempotency-Key": key, "Content-Type": "application/json"},
+            )
+        )
+        with _reading(answer):
+            is_replayed = answer.headers.get("Idempotent-Replayed") == "true"
+            return Receipt.of(answer.body, key=key, is_replayed=is_replayed)
+
+    async def get(self, task_id: str) -> Task:
+        """One task as it stands now."""
+        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{_checked(task_id)}", TEMPORARY))
+        with _reading(answer):
+            return Task.of(answer.body)
+
+    async def list(
+        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Page[Task]:
+        """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`."""
+        answer = await self._list("/v1/tasks", status=status, cursor=cursor, limit=limit)
+        with _reading(answer):
+            return Page(tuple(Task.of(item) for item in answer.body["data"]), answer.body["next_cursor"])
+
+    async def cancel(self, task_id: str) -> Task:
+        """Ask for a task to be stopped, and say how it stands then; one under way may still become ready.
+
+        Raises:
+            ApiError: 409, it is being saved or has ended.
+        """
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/cancel", TEMPORARY))
+        return await self.get(task_id)
+
+    async def watch(self, task_id: str) -> AsyncIterator[Task]:
+        """Look at a task at growing gaps and yield what is seen, until it is `ready` or `failed`.
+
+        A service that is down meanwhile is waited for, two minutes at a time.
+        """
+        loop = asyncio.get_running_loop()
+        answered_at = loop.time()
+        for gap in gaps_between_looks():
+            try:
+                task = await self.get(task_id)
+            except ServiceUnreachable:
+                if loop.time() - answered_at > PATIENCE_S:
+                    raise
+            else:
+                answered_at = loop.time()
+                yield task
+                if task.is_finished:
+                    return
+            await asyncio.sleep(gap)
+
+    async def wait(
+        self,
+        task_id: str,
+        *,
+        timeout_s: float | None = None,
+        on_progress: Callable[[Task], object] | None = None,
+    ) -> Task:
+        """Wait until a task has ended, either way; `on_progress` is called with each look.
+
+        Raises:
+            TimeoutError: it has not ended within `timeout_s` seconds; it goes on without us.
+        """
+        async with asyncio.timeout(timeout_s):
+            async for task in self.watch(task_id):
+                if on_progress is not None:
+                    on_progress(task)
+                if task.is_finished:
+                    return task
+        raise AssertionError("a watch ends with a finished task")
+
+    async def download(self, asset: Asset) -> bytes:
+        """The bytes of an asset, compared with its length and hash.
+
+        Raises:
+            DownloadError: they do not match, or keep breaking off.
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                path = f"/v1/assets/{_checked(asset.id)}"
+                data = await self._exchange.fetch(path, most_bytes=asset.bytes)
+                if hashlib.sha256(data).hexdigest() == asset.sha256.lower():
+                    return data
+                error = DownloadError(f"the bytes of asset {asset.id} do not match its hash")
+            except LOST as loss:
+                error = DownloadError(f"asset {asset.id} breaks off: {loss}")
+            except ApiError as refusal:
+                if refusal.status not in TEMPORARY:
+                    raise
+                error = DownloadError(f"asset {asset.id} cannot be had: {refusal}")
+            gap = gap_before_retry(tries)
+            if gap is None:
+                raise error
+            await asyncio.sleep(gap)
+
+    async def save(self, asset: Asset, path: Path) -> None:
+        """Download an asset into a file, which is replaced as a whole or not at all."""
+        data = await self.download(asset)
+        await asyncio.to_thread(replace_file, path, data)
+
+    async def balance(self) -> Balance:
+        """What the account may spend, and what its open tasks hold."""
+        answer = await self._exchange.ask(Call("GET", "/v1/balance", TEMPORARY))
+        with _reading(answer):
+            return Balance(answer.body["available"], answer.body["held"])
+
+    async def entries(
+        self, *, cursor: str | None = None, limit: int | None = None
+    ) -> Page[Mapping[str, Any]]:
+        """Lines of the ledger, newest first, as the service words them."""
+        answer = await self._list("/v1/entries", cursor=cursor, limit=limit)
+        with _reading(answer):
+            return Page(tuple(answer.body["data"]), answer.body["next_cursor"])
+
+    async def _list(self, path: str, **params: str | int | None) -> Answer:
+        given = {name: str(value) for name, value in params.items() if value is not None}
+        return await self._exchange.ask(Call("GET", path, TEMPORARY, params=given))
+
+
+def new_key() -> str:
+    """A fresh idempotency key."""
+    return str(uuid.uuid4())
+
+
+def _checked(identifier: str) -> str:
+    """An id that cannot leave its place in the path; none of ours looks otherwise."""
+    if not _ID.fullmatch(identifier):
+        raise ApiError(404, "not-found", f"{identifier!r} is not an id.")
+    return identifier
+
+
+@contextlib.contextmanager
+def _reading(answer: Answer) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise unreadable(answer.status) from None

@@ -1,0 +1,112 @@
+"""The plain client: the asynchronous one on a thread of its own, for code without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from safelight.client.tasks import AsyncClient, TaskFields
+from safelight.client.values import Asset, Balance, Page, Receipt, Task
+
+T = TypeVar("T")
+
+
+class Client:
+    """As AsyncClient, call by call; it works inside a running event loop as well, such as a notebook's.
+
+    with Client("http://127.0.0.1:8000", api_key) as client:
+        task = client.wait(client.create("a red shoe on white").id)
+        client.save(task.assets[0], Path("shoe.png"))
+    """
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self._client = AsyncClient(base_url, api_key)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="safelight-client", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections and end the thread; the client cannot be used afterwards."""
+        if self._loop.is_closed():
+            return
+        self._do(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def create(
+        self, prompt: str, *, idempotency_key: str | None = None, **fields: Unpack[TaskFields]
+    ) -> Receipt:
+        """As AsyncClient.create."""
+        return self._do(self._client.create(prompt, idempotency_key=idempotency_key, **fields))
+
+    def get(self, task_id: str) -> Task:
+        """As AsyncClient.get."""
+        return self._do(self._client.get(task_id))
+
+    def list(
+        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Page[Task]:
+        """As AsyncClient.list."""
+        return self._do(self._client.list(status=status, cursor=cursor, limit=limit))
+
+    def cancel(self, task_id: str) -> Task:
+        """As AsyncClient.cancel."""
+        return self._do(self._client.cancel(task_id))
+
+    def watch(self, task_id: str) -> Iterator[Task]:
+        """As AsyncClient.watch."""
+        looks = self._client.watch(task_id)
+        while (task := self._do(_next(looks))) is not None:
+            yield task
+
+    def wait(
+        self,
+        task_id: str,
+        *,
+        timeout_s: float | None = None,
+        on_progress: Callable[[Task], object] | None = None,
+    ) -> Task:
+        """As AsyncClient.wait; `on_progress` is called on the client's own thread."""
+        return self._do(self._client.wait(task_id, timeout_s=timeout_s, on_progress=on_progress))
+
+    def download(self, asset: Asset) -> bytes:
+        """As AsyncClient.download."""
+        return self._do(self._client.download(asset))
+
+    def save(self, asset: Asset, path: Path) -> None:
+        """As AsyncClient.save."""
+        self._do(self._client.save(asset, path))
+
+    def balance(self) -> Balance:
+        """As AsyncClient.balance."""
+        return self._do(self._client.balance())
+
+    def entries(self, *, cursor: str | None = None, limit: int | None = None) -> Page[Mapping[str, Any]]:
+        """As AsyncClient.entries."""
+        return self._do(self._client.entries(cursor=cursor, limit=limit))
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # An interrupted caller (Ctrl-C) must not leave its call running behind it.
+            future.cancel()
+            raise
+
+
+async def _next(looks: AsyncIterator[Task]) -> Task | None:
+    return await anext(looks, None)

@@ -1,0 +1,1 @@
+"""Alembic's folder; each revision runs one plain SQL file."""

@@ -1,0 +1,11 @@
+-- name: bind_secret!
+-- The first start decides which secret key belongs to this database.
+INSERT INTO installation (secret_key_id) VALUES (:secret_key_id) ON CONFLICT DO NOTHING;
+
+-- name: bound_secret$
+-- The key that it belongs to.
+SELECT secret_key_id FROM installation;
+
+-- name: revision$
+-- The migration that this database stands at.
+SELECT version_num FROM alembic_version;

@@ -1,0 +1,52 @@
+-- name: lock_accounts
+-- Lock accounts in the one order (before tasks) and read what they may spend.
+SELECT id, available, open_tasks, clock_now() AS now
+FROM accounts WHERE id = ANY(:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: settle
+-- T5: terminal state, asset rows, settlement, entry and event in one statement; a lost condition settles nothing.
+WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
+item AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(:items::json) AS item (
+        id uuid, version integer, source text, target text, captured bigint, released bigint,
+        failure_class text, failure_code text, cause text, assets jsonb)
+),
+ended AS (
+    UPDATE tasks
+    SET state = item.target, version = tasks.version + 1, wake_at = NULL, finished_at = now,
+        failure_class = item.failure_class, failure_code = item.failure_code, review_reason = NULL, decide_by = NULL
+    FROM item, moment
+    WHERE tasks.id = item.id AND tasks.version = item.version AND tasks.state = item.source
+    RETURNING tasks.id, tasks.account_id, tasks.version, tasks.attempt, tasks.held, item.source, item.target,
+              item.captured, item.released, item.cause, item.failure_code, item.assets
+),
+settlement AS (
+    INSERT INTO settlements (task_id, account_id, held, captured, released, created_at)
+    SELECT id, account_id, held, captured, released, now FROM ended, moment
+),
+entry AS (
+    INSERT INTO entries (account_id, kind, task_id, available_delta, held_delta, created_at)
+    SELECT account_id, 'settle', id, released, -held, now FROM ended, moment
+),
+asset AS (
+    INSERT INTO assets (id, account_id, task_id, attempt, position, store_key, content_type, width, height, bytes,
+                        sha256, created_at)
+    SELECT asset.id, ended.account_id, ended.id, ended.attempt, asset.position, asset.store_key, asset.content_type,
+           asset.width, asset.height, asset.bytes, decode(asset.sha256, 'hex'), now
+    FROM ended CROSS JOIN moment CROSS JOIN LATERAL jsonb_to_recordset(ended.assets) AS asset (
+        id uuid, position smallint, store_key text, content_type text, width integer, height integer, bytes bigint,
+        sha256 text)
+)
+INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause, detail, created_at)
+SELECT id, account_id, version, source, target, attempt, cause, coalesce(failure_code, ''), now FROM ended, moment
+RETURNING task_id;
+
+-- name: insert_entry!
+-- A grant or an adjustment by an operator; the balance follows by trigger.
+INSERT INTO entries (account_id, kind, available_delta, held_delta, note)
+VALUES (:account_id, :kind, :amount, 0, :note);
+
+-- name: insert_loss!
+-- What the operator paid upstream without a capture.
+INSERT INTO losses (task_id, attempt, provider, cost, reason)
+VALUES (:task_id, :attempt, :provider, :cost, :reason) ON CONFLICT DO NOTHING;

@@ -1,0 +1,18 @@
+-- name: providers_with_due_tasks
+-- Which providers have a waiting task whose time has come, and for a while.
+SELECT provider
+FROM unnest(:providers::text[]) AS provider
+WHERE EXISTS (
+    SELECT FROM tasks
+    WHERE tasks.provider = provider.provider
+      AND state IN ('queued', 'retrying')
+      AND wake_at <= clock_now() - make_interval(secs => :overdue_s)
+);
+
+-- name: prune_log!
+-- The queue's log grows by three rows a job.
+DELETE FROM pgqueuer.pgqueuer_log WHERE created < clock_now() - make_interval(days => :keep_days);
+
+-- name: prune_statistics!
+-- Aggregated counts are read for a few days only.
+DELETE FROM pgqueuer.pgqueuer_statistics WHERE created < clock_now() - make_interval(days => :keep_days);

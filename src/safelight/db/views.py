@@ -1,0 +1,160 @@
+"""Read-only questions for the doors; every one of them names the account that asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from safelight.db.statements import Connection, statements
+from safelight.domain.task import State
+
+_sql = statements("views")
+
+UNREACHABLE: tuple[type[Exception], ...] = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+)
+"""Errors that mean the database is away for a while: asking again later makes sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task with its settlement (None while open) and assets (dictionaries in order)."""
+
+    id: UUID
+    account_id: UUID
+    state: State
+    model: str
+    operation: str
+    prompt: str
+    n: int
+    percent: int | None
+    position: int | None
+    failure_class: str | None
+    failure_code: str | None
+    held: int
+    captured: int | None
+    released: int | None
+    metadata: dict[str, Any]
+    assets: list[dict[str, Any]]
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryView:
+    """One ledger line; `note` is the operator's."""
+
+    id: int
+    kind: str
+    task_id: UUID | None
+    available_delta: int
+    held_delta: int
+    note: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AssetView:
+    """Where an asset's bytes lie, and what they are."""
+
+    id: UUID
+    account_id: UUID
+    store_key: str
+    content_type: str
+    size_bytes: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """One move of a task, in our inner words: for operators."""
+
+    version: int
+    source: State | None
+    target: State
+    attempt: int
+    cause: str
+    detail: str
+    created_at: datetime
+
+
+async def task_view(connection: Connection, account_id: UUID, task_id: UUID) -> TaskView | None:
+    """One task of the account."""
+    row = await _sql.read_task.row(connection, account_id=account_id, id=task_id)
+    return _task_of(row) if row else None
+
+
+async def task_list(
+    connection: Connection,
+    account_id: UUID,
+    *,
+    before: UUID | None = None,
+    limit: int = 50,
+    states: Collection[State] | None = None,
+) -> list[TaskView]:
+    """At most `limit` tasks of the account, newest first, older than `before`, in any of `states`."""
+    words = None if states is None else sorted(states)
+    rows = await _sql.list_tasks.rows(
+        connection, account_id=account_id, before=before, states=words, room=limit
+    )
+    return [_task_of(row) for row in rows]
+
+
+async def balance(connection: Connection, account_id: UUID) -> tuple[int, int] | None:
+    """(available, held) credits."""
+    row = await _sql.read_balance.row(connection, account_id=account_id)
+    return (row["available"], row["held"]) if row else None
+
+
+async def entries(
+    connection: Connection, account_id: UUID, *, before: int | None = None, limit: int = 50
+) -> list[EntryView]:
+    """At most `limit` ledger lines of the account, newest first, older than `before`."""
+    rows = await _sql.list_entries.rows(connection, account_id=account_id, before=before, room=limit)
+    return [EntryView(**row) for row in rows]
+
+
+async def asset(connection: Connection, account_id: UUID, asset_id: UUID) -> AssetView | None:
+    """One asset of the account."""
+    row = await _sql.read_asset.row(connection, account_id=account_id, id=asset_id)
+    return AssetView(**row) if row else None
+
+
+async def open_tasks_by_state(connection: Connection) -> dict[State, int]:
+    """How many tasks stand in each open state; states without any are left out."""
+    return {State(row["state"]): row["tasks"] for row in await _sql.open_tasks_by_state.rows(connection)}
+
+
+async def timeline(connection: Connection, account_id: UUID | None, task_id: UUID) -> list[EventView]:
+    """Every move of a task in order; an operator passes no account."""
+    rows = await _sql.list_events.rows(connection, account_id=account_id, task_id=task_id)
+    return [
+        EventView(
+            version=row["version"],
+            source=State(row["source"]) if row["source"] else None,
+            target=State(row["target"]),
+            attempt=row["attempt"],
+            cause=row["cause"],
+            detail=row["detail"],
+            created_at=row["created_at"],
+        )
+        for row in rows
+    ]
+
+
+def _task_of(row: asyncpg.Record) -> TaskView:
+    values = dict(row)
+    values["state"] = State(values["state"])
+    values["metadata"] = json.loads(values["metadata"])
+    values["assets"] = json.loads(values["assets"] or "[]")
+    return TaskView(**values)

@@ -1,0 +1,216 @@
+"""The seam to the outside: what a provider can do, what we ask of it, and what it tells us."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from safelight.domain.failure import Failure
+
+
+class UpdateStatus(StrEnum):
+    """An attempt's standing upstream, in our words."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    CANCELED = "canceled"
+    HINT = "hint"
+    """Something may have changed: look. It is never applied."""
+
+
+class Origin(StrEnum):
+    """How an update reached us."""
+
+    ANSWER = "answer"
+    CALLBACK = "callback"
+    POLL = "poll"
+    LOOK_UP = "look_up"
+    RECONCILIATION = "reconciliation"
+
+
+class Trust(StrEnum):
+    """What a verified callback may do: `body` is applied, `hint` only brings the next look forward."""
+
+    BODY = "body"
+    HINT = "hint"
+
+
+class AfterUncertain(StrEnum):
+    """How an uncertain submit may be cleared up (design, section 3)."""
+
+    SAME_KEY = "same_key"
+    LOOK_UP = "look_up"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One picture as the provider hands it over: exactly one of a URL, raw bytes or a staged key."""
+
+    url: str | None = None
+    data: bytes | None = None
+    staged_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderUpdate:
+    """Normalised news about an attempt.
+
+    `upstream_status` is the provider's own word; `percent` is 0 to 100; `position` is the place in its line
+    (0 is next); `run_s` is its own run time in seconds without its queue; `cost` is in its own units.
+    """
+
+    status: UpdateStatus
+    origin: Origin
+    provider_ref: str | None = None
+    upstream_status: str = ""
+    outputs: tuple[Output, ...] = ()
+    failure: Failure | None = None
+    percent: int | None = None
+    position: int | None = None
+    run_s: float | None = None
+    cost: float | None = None
+    excerpt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One send of one attempt. `reference` is ours and unique; it is also the upstream idempotency key."""
+
+    reference: str
+    upstream_model: str
+    operation: str
+    prompt: str
+    n: int
+    size: str | None
+    aspect_ratio: str | None
+    images: Sequence[str]
+    options: Mapping[str, Any]
+    callback_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRef:
+    """How to speak to a provider about an attempt it may have."""
+
+    reference: str
+    provider_ref: str | None
+    upstream_model: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRecord:
+    """One line of a provider's own list, for reconciliation."""
+
+    provider_ref: str
+    reference: str | None
+    created_at: datetime
+    update: ProviderUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """A page of a provider's list; `next_cursor` is None on the last one."""
+
+    records: tuple[UpstreamRecord, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a provider can do and within which limits. Times are seconds.
+
+    `max_active` counts images that may be active upstream at once, `max_calls` submit calls in flight,
+    `calls_per_s` the submit rate; None means no declared limit. `result_lifetime_s` None means unknown.
+    """
+
+    is_synchronous: bool = False
+    calls_back: bool = False
+    can_poll: bool = True
+    can_cancel: bool = False
+    can_list: bool = False
+    trust: Trust = Trust.BODY
+    after_uncertain: AfterUncertain = AfterUncertain.NONE
+    submit_timeout_s: float = 30.0
+    visibility_delay_s: float = 5.0
+    min_poll_gap_s: float = 0.0
+    result_lifetime_s: float | None = None
+    max_active: int | None = None
+    max_calls: int = 64
+    calls_per_s: float | None = None
+    result_hosts: tuple[str, ...] = field(default=())
+
+
+class Provider(Protocol):
+    """An upstream that makes images. Implementations hold no task state and never retry by themselves."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def submit(self, submission: Submission) -> ProviderUpdate:
+        """Send one attempt; the update says accepted, or done where the provider answers with the picture.
+
+        Raises:
+            ProviderRefused: a definite no in the provider's words.
+            ProviderUnavailable: certainly not accepted, may be sent again.
+            SubmissionUncertain: it may have been accepted.
+        """
+        ...
+
+    async def poll(self, attempt: AttemptRef) -> ProviderUpdate:
+        """Ask how an attempt stands, by its provider_ref.
+
+        Raises:
+            ProviderError: no answer that says anything about the attempt (a poll error never means failed).
+        """
+        ...
+
+    async def look_up(self, attempt: AttemptRef) -> ProviderUpdate | None:
+        """Find an attempt by our reference; None means that the provider does not know it (yet).
+
+        Raises:
+            ProviderError: no usable answer.
+        """
+        ...
+
+    async def cancel(self, attempt: AttemptRef) -> bool:
+        """Ask for a cancel; True only if the provider confirms it.
+
+        Raises:
+            ProviderError: no usable answer.
+        """
+        ...
+
+    async def list_records(self, since: datetime, until: datetime, cursor: str | None) -> RecordPage:
+        """One page of the provider's own records with `since` <= created < `until`.
+
+        Raises:
+            ProviderError: no usable answer.
+        """
+        ...
+
+    def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
+        """Check authenticity over the raw bytes, before any parsing.
+
+        Raises:
+            CallbackRejected: missing, malformed, stale or wrong signature.
+        """
+        ...
+
+    def read_callback(self, raw: bytes) -> ProviderUpdate:
+        """Read a verified callback; a body without a status is a hint.
+
+        Raises:
+            CallbackRejected: the body cannot be read (status 400).
+        """
+        ...

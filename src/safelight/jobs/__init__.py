@@ -1,0 +1,1 @@
+"""Who does it: queue lanes and loops; no rules of its own."""

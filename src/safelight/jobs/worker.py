@@ -1,0 +1,77 @@
+"""The worker: three lanes and the loops, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+from uuid import UUID
+
+from safelight.db.queue import ARCHIVE, SUBMIT, UNSTAGE
+from safelight.jobs.lane import Lane
+from safelight.jobs.loops import Poller, repeat
+from safelight.jobs.permits import Permits
+from safelight.lifecycle.archive import Archive
+from safelight.lifecycle.check import Check
+from safelight.lifecycle.context import Context
+from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.sweep import Sweep
+
+PERMITS_AT_ONCE = 16
+REST_AT_ONCE = 8
+PRUNE_S = 86_400.0
+
+
+class Worker:
+    """Everything that works without being asked."""
+
+    def __init__(self, context: Context, dispatch: Dispatch, check: Check, archive: Archive, sweep: Sweep) -> None:
+        self._settings = context.settings
+        self._archive = archive
+        self._sweep = sweep
+        permits = Permits(dispatch, budget=self._settings.submit_concurrency)
+        self._lanes = [
+            Lane("submit", context.database, {SUBMIT: permits.run}, budget=PERMITS_AT_ONCE),
+            Lane(
+                "archive",
+                context.database,
+                {ARCHIVE: self._archive_job},
+                budget=self._settings.archive_concurrency,
+            ),
+            Lane("rest", context.database, {UNSTAGE: self._unstage_job}, budget=REST_AT_ONCE),
+        ]
+        self._pollers = [
+            Poller(check, name, budget=self._settings.poll_concurrency) for name in sorted(context.providers)
+        ]
+        self._loops: list[asyncio.Task[None]] = []
+        self._supervisors: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Start lanes and loops; returns at once."""
+        self._supervisors = [asyncio.create_task(lane.run()) for lane in self._lanes]
+        steps: list[Coroutine[Any, Any, None]] = [
+            repeat("poll", self._settings.poll_interval_s, poller.step) for poller in self._pollers
+        ]
+        steps.append(repeat("wake", self._settings.poll_interval_s, self._sweep.wake))
+        steps.append(repeat("tidy", self._settings.sweep_interval_s, self._sweep.tidy))
+        steps.append(repeat("prune", PRUNE_S, self._sweep.prune))
+        self._loops = [asyncio.create_task(step) for step in steps]
+
+    async def stop(self) -> None:
+        """Claim nothing more, drain for the settled time, then cancel; the sweep recovers what was cut."""
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        drain_s = self._settings.drain_s
+        await asyncio.gather(
+            *(lane.stop(drain_s) for lane in self._lanes), *(poller.drain(drain_s) for poller in self._pollers)
+        )
+        for supervisor in self._supervisors:
+            supervisor.cancel()
+        await asyncio.gather(*self._supervisors, return_exceptions=True)
+
+    async def _archive_job(self, payload: str) -> None:
+        await self._archive.archive(UUID(payload))
+
+    async def _unstage_job(self, payload: str) -> None:
+        await self._archive.unstage(UUID(payload))

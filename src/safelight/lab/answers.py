@@ -1,0 +1,68 @@
+"""Answers: JSON out, keys checked, refusals worded, and submits that get no answer."""
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from safelight.lab.job import Job
+from safelight.lab.refusal import Refusal
+from safelight.lab.studio import Studio
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HANG_MOST_S = 300.0
+HANG_LOOK_S = 0.2
+
+
+def answer(value: object, status: int = 200) -> web.Response:
+    """A JSON answer."""
+    return web.Response(
+        status=status, body=json.dumps(value, separators=(",", ":")).encode(), content_type="application/json"
+    )
+
+
+def polite(handler: Handler) -> Handler:
+    """The handler with its refusals turned into JSON answers."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Refusal as refusal:
+            return refusal.answer()
+        except web.HTTPRequestEntityTooLarge:
+            return Refusal(413, "invalid_request", "the body is too large").answer()
+
+    return handle
+
+
+def guarded(handler: Handler, api_key: str) -> Handler:
+    """The handler behind the API key, polite."""
+    expected = f"Bearer {api_key}".encode()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "").encode(errors="replace")
+        if not hmac.compare_digest(given, expected):
+            raise Refusal(401, "unauthorized", "the API key is missing or wrong")
+        return await handler(request)
+
+    return polite(handle)
+
+
+async def withhold(request: web.Request, job: Job, studio: Studio) -> bool:
+    """Misbehave after acceptance as the job's fate says; True if the caller gets no answer."""
+    if job.fate.is_hanging:
+        await _hang(request, studio)
+    elif not job.fate.is_answer_lost:
+        return False
+    if request.transport is not None:
+        request.transport.close()
+    return True
+
+
+async def _hang(request: web.Request, studio: Studio) -> None:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + HANG_MOST_S
+    while not studio.stopping.is_set() and request.transport is not None and loop.time() < until:
+        await asyncio.sleep(HANG_LOOK_S)

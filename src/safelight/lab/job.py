@@ -1,0 +1,114 @@
+"""A job: what the lab accepted, how far it is, and its lines in the ledger."""
+
+import asyncio
+import os
+import string
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from safelight.lab.fate import Fate
+from safelight.lab.submits import Submit
+
+QUEUE_SHARE, QUEUE_MOST_S = 0.1, 1.0
+_PREFIX = {"sync": "syn_", "poll": "pol_", "callback": "cal_"}
+_LETTERS = string.ascii_letters + string.digits
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One accepted submit; a job is open until `finished_at` is set."""
+
+    id: str
+    shape: str
+    prompt: str
+    n: int
+    width: int
+    height: int
+    reference: str
+    callback_url: str | None
+    created_at: float
+    fate: Fate
+    key: str | None = None
+    fingerprint: str = ""
+    status: str = "queued"
+    cost: int = 0
+    finished_at: float | None = None
+    is_told: bool = False
+    is_ending: bool = False
+    looks: int = 0
+    place: int = -1
+    life: asyncio.Task[None] | None = None
+    running_tried: asyncio.Event | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def starts_at(self) -> float:
+        """When drawing begins: jobs stand in line for a tenth of their latency."""
+        return self.created_at + min(QUEUE_MOST_S, QUEUE_SHARE * self.fate.latency_s)
+
+    @property
+    def ends_at(self) -> float:
+        """When drawing is over."""
+        return self.starts_at + self.fate.latency_s
+
+    def accepted_line(self) -> dict[str, Any]:
+        """The ledger line of the acceptance; enough to go on after a restart."""
+        line: dict[str, Any] = {"event": "accepted"}
+        line |= {name: getattr(self, name) for name in _KEPT}
+        line["fate"] = self.fate.to_json()
+        return line
+
+    def end(self, status: str, at: float) -> None:
+        """Become final."""
+        self.status = status
+        self.is_ending = True
+        self.finished_at = at
+        self.cost = self.fate.delivered if status == "done" else 0
+        self.ended.set()
+
+    @classmethod
+    def from_submit(cls, submit: Submit, fate: Fate, *, key: str | None, now: float) -> Self:
+        """A fresh job with a random id."""
+        return cls(
+            id=_PREFIX[submit.shape] + _random_letters(20),
+            shape=submit.shape,
+            prompt=submit.prompt,
+            n=submit.n,
+            width=submit.width,
+            height=submit.height,
+            reference=submit.reference,
+            callback_url=submit.callback_url,
+            created_at=now,
+            fate=fate,
+            key=key,
+            fingerprint=submit.fingerprint,
+        )
+
+    @classmethod
+    def from_line(cls, line: dict[str, Any]) -> Self:
+        """The job as its accepted line tells it."""
+        return cls(fate=Fate.from_json(line["fate"]), **{name: line[name] for name in _KEPT})
+
+
+def _random_letters(count: int) -> str:
+    number = int.from_bytes(os.urandom(count))
+    letters = []
+    for _ in range(count):
+        number, rest = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[rest])
+    return "".join(letters)
+
+
+_KEPT = (
+    "id",
+    "shape",
+    "prompt",
+    "n",
+    "width",
+    "height",
+    "reference",
+    "callback_url",
+    "created_at",
+    "key",
+    "fingerprint",
+)

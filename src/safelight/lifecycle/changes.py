@@ -1,0 +1,246 @@
+"""What a batch decided about locked tasks, written in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from safelight.db import findings, ledger, tasks
+from safelight.db.queue import (
+    enqueue_archives,
+    enqueue_permits,
+    enqueue_unstaging,
+    providers_with_due_tasks,
+)
+from safelight.db.statements import Connection
+from safelight.db.tasks import TaskRow
+from safelight.domain.credits import settlement_of
+from safelight.domain.failure import Failure
+from safelight.domain.news import AttemptOutcome
+from safelight.domain.task import UPSTREAM, ReviewReason, State, is_terminal, may_move
+from safelight.errors import LedgerError
+from safelight.telemetry import FINDINGS, MOVES, REVIEWS
+
+log = structlog.get_logger()
+
+ARCHIVE_LEASE_S = 150.0
+"""Longer than the longest fetch (120 s), so that a copy under way is not started twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssetItem:
+    """A picture that lies in our storage and now gets its row."""
+
+    id: UUID
+    position: int
+    store_key: str
+    content_type: str
+    width: int
+    height: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class _Working:
+    """A task as it will stand after the moves decided so far."""
+
+    row: TaskRow
+    state: State
+    version: int
+    steps: int = 0
+
+
+@dataclass(slots=True)
+class Changes:
+    """Collects moves, settlements and notes for tasks whose locks are held, then writes them."""
+
+    rows: dict[UUID, TaskRow]
+    _working: dict[UUID, _Working] = field(default_factory=dict)
+    _moves: list[list[dict[str, Any]]] = field(default_factory=list)
+    _settlements: list[dict[str, Any]] = field(default_factory=list)
+    _patches: list[dict[str, Any]] = field(default_factory=list)
+    _progress: list[dict[str, Any]] = field(default_factory=list)
+    _findings: list[dict[str, Any]] = field(default_factory=list)
+    _archives: list[tuple[UUID, int]] = field(default_factory=list)
+    _freed: set[str] = field(default_factory=set)
+    _staged: list[UUID] = field(default_factory=list)
+
+    def state_of(self, task_id: UUID) -> State:
+        """Where the task stands after what was decided so far."""
+        return self._work(task_id).state
+
+    def move(
+        self,
+        task_id: UUID,
+        target: State,
+        *,
+        cause: str,
+        wake_in_s: float,
+        detail: str = "",
+        review_reason: ReviewReason | None = None,
+        decide_in_s: float | None = None,
+    ) -> None:
+        """Move along one arrow to a state that is not terminal; `wake_in_s` is when to look at it next."""
+        work = self._work(task_id)
+        self._check_arrow(work, target)
+        while len(self._moves) <= work.steps:
+            self._moves.append([])
+        self._moves[work.steps].append(
+            {
+                "id": task_id,
+                "version": work.version,
+                "source": work.state,
+                "target": target,
+                "cause": cause,
+                "detail": detail,
+                "wake_in_s": wake_in_s,
+                "review_reason": review_reason,
+                "decide_in_s": decide_in_s,
+            }
+        )
+        if target is State.ARCHIVING:
+            self._archives.append((task_id, 0))
+        if target is State.REVIEW:
+            REVIEWS.labels(str(review_reason)).inc()
+            log.warning("review_needed", task_id=str(task_id), reason=str(review_reason), cause=cause)
+        self._step(work, target)
+
+    def settle(
+        self,
+        task_id: UUID,
+        target: State,
+        *,
+        cause: str,
+        failure: Failure | None = None,
+        assets: Sequence[AssetItem] = (),
+        is_staged: bool = False,
+    ) -> None:
+        """End the task: capture what was delivered, release the rest. Its account must be locked.
+
+        `is_staged` says that staged bytes are left over and may now be deleted.
+        """
+        work = self._work(task_id)
+        self._check_arrow(work, target)
+        if not is_terminal(target) or (target is State.SUCCEEDED) != bool(assets):
+            raise LedgerError(f"a task cannot settle as {target} with {len(assets)} assets")
+        row = work.row
+        amounts = settlement_of(row.held, unit_price=row.unit_price, delivered=len(assets))
+        self._settlements.append(
+            {
+                "id": task_id,
+                "version": work.version,
+                "source": work.state,
+                "target": target,
+                "captured": amounts.captured,
+                "released": amounts.released,
+                "failure_class": failure.failure_class if failure else None,
+                "failure_code": failure.code if failure else None,
+                "cause": cause,
+                "assets": [
+                    {name: getattr(asset, name) for name in AssetItem.__slots__} for asset in assets
+                ],
+            }
+        )
+        if is_staged:
+            self._staged.append(task_id)
+        self._step(work, target)
+
+    def patch_attempt(self, task_id: UUID, number: int, **learned: Any) -> None:
+        """Note what was learned about an attempt (see `patch_attempts` for the names)."""
+        self._patches.append({"task_id": task_id, "number": number, **learned})
+
+    def note(self, task_id: UUID, **progress: Any) -> None:
+        """Note progress or the next look of a task that stays where it is."""
+        self._progress.append({"id": task_id, **progress})
+
+    def find(self, kind: str, task_id: UUID, attempt: int, detail: dict[str, Any], cost: float | None) -> None:
+        """Keep a difference for a person."""
+        provider = self._work(task_id).row.provider
+        self._findings.append(
+            {
+                "kind": kind,
+                "provider": provider,
+                "task_id": task_id,
+                "attempt": attempt,
+                "detail": detail,
+                "cost": cost,
+            }
+        )
+
+    def end_attempt(
+        self, task_id: UUID, number: int, outcome: AttemptOutcome, failure: Failure | None, **learned: Any
+    ) -> None:
+        """The attempt is over; the next claim opens another one."""
+        self.patch_attempt(
+            task_id,
+            number,
+            outcome=outcome,
+            failure_class=failure.failure_class if failure else None,
+            failure_code=failure.code if failure else None,
+            **learned,
+        )
+
+    async def write(self, connection: Connection) -> None:
+        """Write everything; a condition that does not hold under the lock is a fault and rolls back."""
+        for patches in _rounds(self._patches, ("task_id", "number")):
+            await tasks.patch_attempts(connection, patches)
+        for moves in self._moves:
+            _expect(await tasks.move(connection, moves), moves)
+        if self._settlements:
+            _expect(await ledger.settle(connection, self._settlements), self._settlements)
+        for notes in _rounds(self._progress, ("id",)):
+            versioned = [{**note, "version": self._work(note["id"]).version} for note in notes]
+            await tasks.note_progress(connection, versioned)
+        if self._findings:
+            for kind, task_id in await findings.insert_findings(connection, self._findings):
+                FINDINGS.labels(kind).inc()
+                log.warning("finding", kind=kind, task_id=str(task_id))
+        still_archiving = [pair for pair in self._archives if self.state_of(pair[0]) is State.ARCHIVING]
+        await enqueue_archives(connection, still_archiving)
+        await enqueue_unstaging(connection, self._staged)
+        if self._freed:
+            await enqueue_permits(connection, await providers_with_due_tasks(connection, sorted(self._freed)))
+
+    def _work(self, task_id: UUID) -> _Working:
+        work = self._working.get(task_id)
+        if work is None:
+            row = self.rows[task_id]
+            work = self._working[task_id] = _Working(row, row.state, row.version)
+        return work
+
+    def _check_arrow(self, work: _Working, target: State) -> None:
+        if not may_move(work.state, target):
+            raise LedgerError(f"no arrow from {work.state} to {target}")
+
+    def _step(self, work: _Working, target: State) -> None:
+        MOVES.labels(work.state, target).inc()
+        if work.state in UPSTREAM and target not in UPSTREAM:
+            self._freed.add(work.row.provider)
+        work.state = target
+        work.version += 1
+        work.steps += 1
+
+
+def _expect(moved: set[UUID], items: Sequence[dict[str, Any]]) -> None:
+    missing = {item["id"] for item in items} - moved
+    if missing:
+        raise LedgerError(f"{len(missing)} locked tasks did not move as decided")
+
+
+def _rounds(items: Sequence[dict[str, Any]], key_names: tuple[str, ...]) -> list[list[dict[str, Any]]]:
+    """Split so that one statement touches a row once; the order per row is kept."""
+    rounds: list[list[dict[str, Any]]] = []
+    seen: dict[tuple[Any, ...], int] = {}
+    for item in items:
+        key = tuple(item[name] for name in key_names)
+        place = seen.get(key, 0)
+        seen[key] = place + 1
+        while len(rounds) <= place:
+            rounds.append([])
+        rounds[place].append(item)
+    return rounds

@@ -1,0 +1,97 @@
+"""A callback arrives: token → signature over the raw bytes → inbox row and effect in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from safelight.db import inbox, tasks
+from safelight.db.inbox import CallbackRow
+from safelight.domain.news import Verdict
+from safelight.domain.provider import Provider, ProviderUpdate, Trust, UpdateStatus
+from safelight.errors import AssetError, CallbackRejected
+from safelight.lifecycle.advance import Advance, Callback, News
+from safelight.lifecycle.context import Context
+from safelight.lifecycle.dispatch import Dispatch
+from safelight.telemetry import CALLBACKS, point
+
+log = structlog.get_logger()
+
+
+class Receive:
+    """Takes callbacks. Nothing that is not authentic leaves a trace but a count."""
+
+    def __init__(self, context: Context, advance: Advance, dispatch: Dispatch) -> None:
+        self._context = context
+        self._advance = advance
+        self._dispatch = dispatch
+
+    async def receive(
+        self, provider_name: str, token: str | None, headers: Sequence[tuple[bytes, bytes]], raw: bytes
+    ) -> None:
+        """Verify, keep and apply one callback; when this returns it is committed.
+
+        A genuine one for an attempt we do not know is kept or counted, and answered like any other.
+
+        Raises:
+            CallbackRejected: 401 not authentic or an unknown provider, 400 authentic but unreadable.
+        """
+        provider = self._context.providers.get(provider_name)
+        try:
+            if provider is None or not provider.capabilities.calls_back:
+                raise CallbackRejected("unknown_provider")
+            provider.verify_callback(headers, raw)
+            update = provider.read_callback(raw)
+        except CallbackRejected as rejected:
+            label = provider_name if provider else "unknown"
+            CALLBACKS.labels(label, rejected.reason).inc()
+            log.warning("callback_rejected", provider=label, reason=rejected.reason)
+            raise
+        point("after_verify")
+        verdict = await self._apply(provider, token, update, raw)
+        CALLBACKS.labels(provider_name, verdict).inc()
+
+    async def _apply(
+        self, provider: Provider, token: str | None, update: ProviderUpdate, raw: bytes
+    ) -> Verdict:
+        if token is not None:
+            named = self._context.tokens.read(token)
+            if named is None or not await self._belongs(named, provider.name):
+                log.warning("callback_unknown_token", provider=provider.name)
+                return Verdict.UNKNOWN
+        else:
+            named = await self._find_by_ref(provider.name, update.provider_ref)
+            if named is None:
+                return await self._keep_unmatched(provider.name, update, raw)
+        task_id, number = named
+        if provider.capabilities.trust is Trust.HINT:
+            update = ProviderUpdate(UpdateStatus.HINT, update.origin, upstream_status=update.upstream_status)
+        try:
+            update = await self._dispatch.stage(task_id, number, update)
+        except AssetError as error:
+            await self._dispatch.close_storage(error)
+            update = ProviderUpdate(UpdateStatus.HINT, update.origin, upstream_status=update.upstream_status)
+        news = News(task_id, number, update=update, callback=Callback(provider.name, raw))
+        return await self._advance.advance(news)
+
+    async def _belongs(self, named: tuple[UUID, int], provider_name: str) -> bool:
+        async with self._context.database.connection() as connection:
+            return await tasks.provider_of_attempt(connection, *named) == provider_name
+
+    async def _find_by_ref(self, provider_name: str, provider_ref: str | None) -> tuple[UUID, int] | None:
+        if provider_ref is None:
+            return None
+        async with self._context.database.connection() as connection:
+            return await tasks.attempt_of_provider_ref(connection, provider_name, provider_ref)
+
+    async def _keep_unmatched(self, provider_name: str, update: ProviderUpdate, raw: bytes) -> Verdict:
+        row = CallbackRow(
+            provider_name, None, None, update.provider_ref, update.upstream_status, Verdict.UNKNOWN, raw
+        )
+        async with self._context.database.transaction() as connection:
+            if update.provider_ref is not None and await inbox.has_room_for_unmatched(connection):
+                await inbox.insert_callbacks(connection, [row])
+        log.warning("callback_unmatched", provider=provider_name)
+        return Verdict.UNKNOWN

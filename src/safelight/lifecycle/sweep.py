@@ -1,0 +1,51 @@
+"""The sweep: find rows whose next step is overdue and wake them again; a lost job costs only this interval."""
+
+from __future__ import annotations
+
+from safelight.db import inbox, tasks
+from safelight.db.gates import STORAGE, closed_gates, gate_failures, open_gate
+from safelight.db.queue import enqueue_archives, enqueue_permits, providers_with_due_tasks, prune_queue
+from safelight.lifecycle.changes import ARCHIVE_LEASE_S
+from safelight.lifecycle.check import Check
+from safelight.lifecycle.context import Context
+
+ROOM = 500
+"""Rows one pass takes of each kind: a pass stays short, and the next one follows soon."""
+OVERDUE_S = 0.25
+"""A waiting row older than this has no permit under way that would find it."""
+
+
+class Sweep:
+    """Wakes what is due. Every pass may be repeated or left out without harm."""
+
+    def __init__(self, context: Context, check: Check) -> None:
+        self._context = context
+        self._check = check
+
+    async def wake(self) -> None:
+        """Permits for due tasks, jobs for due copies: what capacity that came free, back-offs and leases ask for."""
+        async with self._context.database.transaction() as connection:
+            providers = sorted(self._context.providers)
+            due = await providers_with_due_tasks(connection, providers, overdue_s=OVERDUE_S)
+            await enqueue_permits(connection, due)
+            archives = await tasks.claim_archives(connection, room=ROOM, lease_s=ARCHIVE_LEASE_S)
+            await enqueue_archives(connection, archives)
+
+    async def tidy(self) -> None:
+        """End what never started, forget old unknown callbacks, let the storage be tried again."""
+        async with self._context.database.connection() as connection:
+            late = await tasks.past_start(connection, room=ROOM)
+            await inbox.drop_unmatched(connection)
+            closed = dict(await closed_gates(connection))
+            if STORAGE not in closed and await gate_failures(connection, STORAGE):
+                await open_gate(connection, STORAGE)
+        for task_id in late:
+            async with self._context.database.connection() as connection:
+                found = await tasks.read_task(connection, task_id)
+            if found is not None:
+                await self._check.fail_not_started(found[0])
+
+    async def prune(self) -> None:
+        """Once a day: the queue's own log."""
+        async with self._context.database.connection() as connection:
+            await prune_queue(connection)

@@ -1,0 +1,23 @@
+"""Upstreams that make images: declarations, and their interpreter."""
+
+from __future__ import annotations
+
+from safelight.providers.declaration import Declaration
+from safelight.providers.declared import DeclaredProvider
+from safelight.providers.loading import (
+    capabilities_of,
+    load_declaration,
+    models_of,
+    packaged_declaration,
+    packaged_names,
+)
+
+__all__ = [
+    "Declaration",
+    "DeclaredProvider",
+    "capabilities_of",
+    "load_declaration",
+    "models_of",
+    "packaged_declaration",
+    "packaged_names",
+]

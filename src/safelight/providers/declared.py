@@ -1,0 +1,173 @@
+"""The declared provider: does what the declaration of an upstream says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import aiohttp
+
+from safelight.domain.failure import FailureClass
+from safelight.domain.provider import AttemptRef, Capabilities, ProviderUpdate, RecordPage, Submission
+from safelight.errors import CallbackRejected, ConfigurationError, ProviderError, ProviderRefused
+from safelight.providers.calls import CallComposer, Values, attempt_values, submission_values
+from safelight.providers.checks import credential_names
+from safelight.providers.declaration import Call, Declaration, Phase
+from safelight.providers.documents import write_time
+from safelight.providers.exchange import Answered, exchange
+from safelight.providers.interpretation import Interpreter
+from safelight.providers.loading import capabilities_of
+from safelight.providers.redaction import Redactor
+from safelight.providers.signatures import build_verifier
+
+_LARGE_BYTES = 256 * 1024
+"""Answers beyond this are read in a thread: pictures in base64 would hold up everything else."""
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Call)
+
+
+class Secret(Protocol):
+    """A value that shows itself only when asked, such as pydantic's SecretStr."""
+
+    def get_secret_value(self) -> str: ...
+
+
+class DeclaredProvider:
+    """One upstream as its declaration describes it. Implements `domain.provider.Provider`.
+
+    The session must keep neither cookies nor proxies of its own; it is shared and stays open.
+
+    Raises:
+        ConfigurationError: no address, or a credential that the declaration uses is absent or unfit.
+    """
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        *,
+        credentials: Mapping[str, Secret],
+        session: aiohttp.ClientSession,
+        base_url: str | None = None,
+    ) -> None:
+        if session.trust_env:
+            raise ConfigurationError(
+                "the session takes proxies from the environment; open it with trust_env=False"
+            )
+        address = base_url or declaration.base_url
+        if not address:
+            raise ConfigurationError(f"provider {declaration.name}: set its base_url")
+        known = _reveal(declaration, credentials)
+        callback = declaration.callback
+        self._declaration = declaration
+        self._session = session
+        self._composer = CallComposer(address, declaration.auth, known)
+        self._interpreter = Interpreter(declaration, Redactor(known.values()))
+        self._verifier = build_verifier(callback.signature, known, declaration.name) if callback else None
+        self._capabilities = capabilities_of(declaration)
+
+    def __repr__(self) -> str:
+        return f"DeclaredProvider({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        return self._declaration.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    async def submit(self, submission: Submission) -> ProviderUpdate:
+        """Send one attempt, once; see `Provider.submit` for what each error means."""
+        try:
+            call = self._composer.compose(self._declaration.submit, submission_values(submission))
+        except (ValueError, TypeError):
+            raise ProviderRefused(
+                f"{self.name}: the submit cannot be written down",
+                failure_class=FailureClass.INVALID_REQUEST,
+                failure_code="invalid_request",
+                provider=self.name,
+            ) from None
+        outcome = await exchange(self._session, call)
+        if not isinstance(outcome, Answered):
+            raise self._interpreter.errors.network_error("submit", outcome)
+        return await _read(outcome, lambda: self._interpreter.submitted(outcome, submission))
+
+    async def poll(self, attempt: AttemptRef) -> ProviderUpdate:
+        """Ask how an attempt stands."""
+        call = self._declared("poll", self._declaration.poll)
+        answer = await self._ask("poll", call, self._with_ref(attempt))
+        return await _read(answer, lambda: self._interpreter.own_record("poll", call, answer, attempt))
+
+    async def look_up(self, attempt: AttemptRef) -> ProviderUpdate | None:
+        """Find an attempt by our reference."""
+        call = self._declared("look_up", self._declaration.look_up)
+        answer = await self._ask("look_up", call, attempt_values(attempt))
+        return await _read(answer, lambda: self._interpreter.found(call, answer, attempt))
+
+    async def cancel(self, attempt: AttemptRef) -> bool:
+        """Ask for a cancel; False where the upstream says no, or yes without having done it."""
+        call = self._declared("cancel", self._declaration.cancel)
+        answer = await self._ask("cancel", call, self._with_ref(attempt))
+        return await _read(answer, lambda: self._interpreter.canceled(call, answer, attempt))
+
+    async def list_records(self, since: datetime, until: datetime, cursor: str | None) -> RecordPage:
+        """One page of the upstream's records; strangers to the window are dropped."""
+        call = self._declared("list", self._declaration.listing)
+        window = {"since": write_time(since, call.time_format), "until": write_time(until, call.time_format)}
+        answer = await self._ask("list", call, {**window, "cursor": cursor, "limit": call.limit})
+        page = await _read(answer, lambda: self._interpreter.page(call, answer))
+        if cursor is not None and page.next_cursor == cursor:
+            raise self._interpreter.errors.unreadable_call("list", "cursor_stands_still", answer)
+        inside = tuple(record for record in page.records if since <= record.created_at < until)
+        return RecordPage(inside, page.next_cursor)
+
+    def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
+        """Check a callback's proof over its raw bytes."""
+        if self._verifier is None:
+            raise CallbackRejected("no_callbacks_declared")
+        self._verifier.verify(headers, raw)
+
+    def read_callback(self, raw: bytes) -> ProviderUpdate:
+        """Read a verified callback; a genuine one that cannot be used is a hint."""
+        return self._interpreter.notice(raw)
+
+    def _declared(self, phase: Phase, call: C | None) -> C:
+        if call is None:
+            raise ProviderError(f"{self.name} declares no {phase}", provider=self.name)
+        return call
+
+    def _with_ref(self, attempt: AttemptRef) -> Values:
+        if attempt.provider_ref is None:
+            raise ProviderError(f"{self.name} knows this attempt by a provider_ref only", provider=self.name)
+        return attempt_values(attempt)
+
+    async def _ask(self, phase: Phase, call: Call, values: Values) -> Answered:
+        try:
+            outgoing = self._composer.compose(call, values)
+        except (ValueError, TypeError):
+            raise ProviderError(f"{self.name}: {phase} cannot be written down", provider=self.name) from None
+        outcome = await exchange(self._session, outgoing)
+        if not isinstance(outcome, Answered):
+            raise self._interpreter.errors.network_error(phase, outcome)
+        return outcome
+
+
+async def _read(answer: Answered, read: Callable[[], T]) -> T:
+    return await asyncio.to_thread(read) if len(answer.body) > _LARGE_BYTES else read()
+
+
+def _reveal(declaration: Declaration, credentials: Mapping[str, Secret]) -> dict[str, str]:
+    """The credentials as text, for the wire; raises ConfigurationError for one that cannot be right."""
+    known = {name: secret.get_secret_value().strip() for name, secret in credentials.items()}
+    for name in credential_names(declaration):
+        if not known.get(name):
+            raise ConfigurationError(f"provider {declaration.name}: set its credential {name!r}")
+    for name, value in known.items():
+        if not value.isprintable() or not value.isascii():
+            raise ConfigurationError(
+                f"provider {declaration.name}: its credential {name!r} is not plain ASCII; copy it again"
+            )
+    return known

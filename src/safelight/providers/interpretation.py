@@ -1,0 +1,192 @@
+"""Says what each answer of an upstream means: news, a definite no, or nothing that can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from safelight.domain.provider import (
+    AttemptRef,
+    Origin,
+    ProviderUpdate,
+    RecordPage,
+    Submission,
+    UpdateStatus,
+    UpstreamRecord,
+)
+from safelight.errors import CallbackRejected
+from safelight.providers.answers import AnswerReader
+from safelight.providers.declaration import Call, Declaration, Dialect, Listing, LookUp, Phase
+from safelight.providers.documents import Unreadable, parse_object, pick, read_time
+from safelight.providers.exchange import Answered
+from safelight.providers.failures import ErrorReader
+from safelight.providers.redaction import Redactor
+
+log = structlog.get_logger()
+
+
+class Interpreter:
+    """Reads the answers and callbacks of one provider; it sends nothing and keeps nothing of a task."""
+
+    def __init__(self, declaration: Declaration, redactor: Redactor) -> None:
+        self._name = declaration.name
+        self._declaration = declaration
+        self.errors = ErrorReader(declaration.name, declaration.errors, redactor)
+        self._reader = AnswerReader(declaration.name, declaration.failures, redactor)
+
+    def submitted(self, answer: Answered, submission: Submission) -> ProviderUpdate:
+        """What an answered submit says; raises the three errors of `Provider.submit`."""
+        call = self._declaration.submit
+        address = submission.callback_url
+        token = urlsplit(address).path.rpartition("/")[2] if address else None
+        try:
+            document = self._document("submit", call, answer)
+            if document is None:
+                raise self.errors.submit_error(answer, address, token)
+            update = self._reader.read(document, self._submit_dialect(), Origin.ANSWER)
+            self._check_echo(document, self._submit_dialect(), submission.reference)
+            self._check_use(update)
+        except Unreadable as error:
+            raise self.errors.unreadable_submit(error.reason, answer, address, token) from None
+        return update
+
+    def own_record(self, phase: Phase, call: Call, answer: Answered, attempt: AttemptRef) -> ProviderUpdate:
+        """What the answer says about this attempt; raises ProviderError."""
+        dialect = self._dialect(call)
+        try:
+            document = self._document(phase, call, answer)
+            if document is None:
+                raise self.errors.call_error(phase, answer)
+            update = self._reader.read(document, dialect, Origin.POLL)
+            self._check_echo(document, dialect, attempt.reference)
+            if update.provider_ref not in (None, attempt.provider_ref):
+                raise Unreadable("another_record")
+        except Unreadable as error:
+            raise self.errors.unreadable_call(phase, error.reason, answer) from None
+        return update
+
+    def found(self, call: LookUp, answer: Answered, attempt: AttemptRef) -> ProviderUpdate | None:
+        """The attempt's record among those answered; None where it is not; raises ProviderError."""
+        judged = self.errors.judge("look_up", answer)
+        if judged is not None and judged.outcome == "not_found":
+            return None
+        dialect = self._dialect(call)
+        try:
+            records = self._records("look_up", call, call.records, answer)
+            # An upstream that does not know the filter answers with strangers.
+            own = [one for one in records if self._reader.reference_of(one, dialect) == attempt.reference]
+            if not own:
+                return None
+            update = self._reader.read(own[0], dialect, Origin.LOOK_UP)
+            if update.provider_ref is None:
+                raise Unreadable("bad_provider_ref")
+        except Unreadable as error:
+            raise self.errors.unreadable_call("look_up", error.reason, answer) from None
+        if len(own) > 1:
+            log.warning("reference_found_twice", provider=self._name, reference=attempt.reference)
+        return update
+
+    def canceled(self, call: Call, answer: Answered, attempt: AttemptRef) -> bool:
+        """Whether the upstream confirms a cancel; raises ProviderError where it says neither."""
+        if answer.status not in call.accepted and self.errors.is_definite_no("cancel", answer):
+            return False
+        return self.own_record("cancel", call, answer, attempt).status is UpdateStatus.CANCELED
+
+    def page(self, call: Listing, answer: Answered) -> RecordPage:
+        """One page of records; one unreadable record spoils it, since a gap would look like a loss."""
+        dialect = self._dialect(call)
+        try:
+            records = self._records("list", call, call.records, answer)
+            lines = tuple(self._line(record, dialect) for record in records)
+            following = pick(call.next_cursor, parse_object(answer.body))
+            cursor = None if following in (None, "", False) else _read_cursor(following)
+        except Unreadable as error:
+            raise self.errors.unreadable_call("list", error.reason, answer) from None
+        return RecordPage(lines, cursor)
+
+    def notice(self, raw: bytes) -> ProviderUpdate:
+        """A verified callback. One that is genuine but unusable is a hint: the next look decides.
+
+        Raises:
+            CallbackRejected: it is not a JSON object (status 400).
+        """
+        try:
+            document = parse_object(raw)
+        except Unreadable as error:
+            if error.reason != "duplicate_keys":
+                raise CallbackRejected(error.reason, status=400) from None
+            return self._unusable(error.reason, ())
+        try:
+            return self._reader.read(document, self._callback_dialect(), Origin.CALLBACK)
+        except Unreadable as error:
+            return self._unusable(error.reason, document)
+
+    def _unusable(self, reason: str, document: Mapping[str, Any] | tuple[()]) -> ProviderUpdate:
+        keys = [key[:64] for key in sorted(document)[:20] if key.isidentifier()]
+        log.warning("callback_unusable", provider=self._name, reason=reason, keys=keys)
+        return ProviderUpdate(status=UpdateStatus.HINT, origin=Origin.CALLBACK)
+
+    def _document(self, phase: Phase, call: Call, answer: Answered) -> dict[str, Any] | None:
+        """The answer's JSON; None where the call did not succeed; raises Unreadable."""
+        if answer.status not in call.accepted or self.errors.judge(phase, answer) is not None:
+            return None
+        document = parse_object(answer.body)
+        return document if call.success_if is None or pick(call.success_if, document) else None
+
+    def _records(self, phase: Phase, call: Call, place: str, answer: Answered) -> list[Mapping[str, Any]]:
+        document = self._document(phase, call, answer)
+        if document is None:
+            raise self.errors.call_error(phase, answer)
+        records = pick(place, document)
+        if not isinstance(records, list) or not all(isinstance(record, Mapping) for record in records):
+            raise Unreadable("no_records")
+        return records
+
+    def _line(self, record: Mapping[str, Any], dialect: Dialect) -> UpstreamRecord:
+        update = self._reader.read(record, dialect, Origin.RECONCILIATION)
+        if update.provider_ref is None:
+            raise Unreadable("bad_provider_ref")
+        inner = self._reader.record_of(record, dialect)
+        return UpstreamRecord(
+            provider_ref=update.provider_ref,
+            reference=self._reader.reference_of(record, dialect),
+            created_at=read_time(pick(dialect.created_at, inner), dialect.created_at_format),
+            update=update,
+        )
+
+    def _check_echo(self, document: Mapping[str, Any], dialect: Dialect, reference: str) -> None:
+        """A cache or a proxy may hand us the answer to somebody else's call."""
+        if self._reader.reference_of(document, dialect) not in (None, reference):
+            raise Unreadable("another_record")
+
+    def _check_use(self, update: ProviderUpdate) -> None:
+        """Refuse an acceptance that could never be followed up."""
+        is_open = update.status in (UpdateStatus.QUEUED, UpdateStatus.RUNNING)
+        if self._declaration.is_synchronous and is_open:
+            raise Unreadable("unfinished")
+        if not self._declaration.is_synchronous and update.provider_ref is None:
+            raise Unreadable("bad_provider_ref")
+
+    def _dialect(self, call: Call) -> Dialect:
+        return self._declaration.answer.overridden_by(call.answer)
+
+    def _submit_dialect(self) -> Dialect:
+        """An asynchronous upstream may accept without a word about the state: then it is in its line."""
+        dialect = self._dialect(self._declaration.submit)
+        if self._declaration.is_synchronous or dialect.status_if_absent is not None:
+            return dialect
+        return dialect.model_copy(update={"status_if_absent": UpdateStatus.QUEUED})
+
+    def _callback_dialect(self) -> Dialect:
+        poll, callback = self._declaration.poll, self._declaration.callback
+        dialect = self._declaration.answer.overridden_by(poll.answer if poll else None)
+        return dialect.overridden_by(callback.answer if callback else None)
+
+
+def _read_cursor(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int) or len(str(value)) > 1_024:
+        raise Unreadable("bad_cursor")
+    return str(value)

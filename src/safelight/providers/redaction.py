@@ -1,0 +1,50 @@
+"""Makes a short piece of an upstream's text fit to be kept: no controls, secrets, tokens or picture bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+EXCERPT_CHARS = 300
+MASK = "[redacted]"
+
+_SCANNED_CHARS = 16_384
+_PATTERNS = (
+    (re.compile(r"(?i)\b(bearer|basic|key)(\s+)[^\s\"',]+"), rf"\1\2{MASK}"),
+    (re.compile(r"(\\?/callbacks\\?/[^\s\"'/\\]+\\?/)[^\s\"'/?&\\]+"), rf"\1{MASK}"),
+    (re.compile(r"(https?:[^\s\"'?<>]+\?)[^\s\"'<>]+"), rf"\1{MASK}"),
+    (re.compile(r"[A-Za-z0-9+/=_-]{100,}"), "[bytes]"),
+)
+
+
+class Redactor:
+    """Knows the secrets of one provider and takes them out of text."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in secrets if secret for form in _forms(secret)}
+        # The longest first: a secret may be the beginning of another one.
+        self._forms = sorted(forms, key=len, reverse=True)
+
+    def excerpt(self, text: str | bytes, *also: str | None) -> str:
+        """At most 300 clean characters of `text`, without our secrets and without the texts in `also`."""
+        if isinstance(text, bytes):
+            text = text[:_SCANNED_CHARS].decode("utf-8", "replace")
+        # Controls go first: a secret with a control in its middle must not survive as the plain secret.
+        clean = "".join(
+            char if char.isprintable() else " " * char.isspace() for char in text[:_SCANNED_CHARS]
+        )
+        for form in self._forms:
+            clean = clean.replace(form, MASK)
+        for extra in also:
+            for form in sorted(_forms(extra), key=len, reverse=True) if extra else ():
+                clean = clean.replace(form, MASK)
+        for pattern, replacement in _PATTERNS:
+            clean = pattern.sub(replacement, clean)
+        return clean.strip()[:EXCERPT_CHARS]
+
+
+def _forms(secret: str) -> set[str]:
+    in_json = json.dumps(secret)[1:-1]
+    return {secret, in_json, in_json.replace("/", "\\/"), quote(secret), quote(secret, safe="")}

@@ -1,0 +1,354 @@
+"""The composition root: settings in, running object graph out; start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import aiohttp
+import structlog
+import uvicorn
+from pydantic import SecretStr
+
+from safelight.api.app import create_app
+from safelight.api.parts import ApiParts
+from safelight.assets.fetch import Fetcher
+from safelight.assets.opening import open_store
+from safelight.assets.pictures import PicturePool
+from safelight.assets.signing import UrlSigner
+from safelight.assets.store import AssetStore
+from safelight.db import accounts, ledger
+from safelight.db.database import Database
+from safelight.db.embedded import start_embedded
+from safelight.db.installation import check_secret, is_current
+from safelight.db.migrate import migrate
+from safelight.domain.catalog import Catalog, Model
+from safelight.domain.provider import Provider
+from safelight.domain.tokens import CallbackTokens
+from safelight.errors import ConfigurationError
+from safelight.jobs.worker import Worker
+from safelight.lab.child import LabChild, start_lab
+from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.advance import Advance
+from safelight.lifecycle.archive import Archive
+from safelight.lifecycle.check import Check
+from safelight.lifecycle.context import Context
+from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.pace import Paces
+from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.settle import Settle
+from safelight.lifecycle.sweep import Sweep
+from safelight.providers.declared import DeclaredProvider
+from safelight.providers.loading import models_of, packaged_declaration
+from safelight.settings import Settings, load_secret, write_private
+from safelight.telemetry import configure_logging
+
+log = structlog.get_logger()
+
+LAB_SHAPES = ("lab-callback", "lab-poll", "lab-sync")
+LAB_CREDENTIALS = {"api_key": SecretStr("lab-key"), "callback_secret": SecretStr("lab-secret")}
+FIRST_ACCOUNT = "default"
+FIRST_CREDITS = 1_000
+PORT_TRIES = 20
+PORT_PAUSE_S = 0.5
+
+Announce = Callable[[str], None]
+
+
+class Graph:
+    """Every object of one process, wired; nothing runs yet."""
+
+    def __init__(self, settings: Settings, database: Database, secret: bytes, session: aiohttp.ClientSession) -> None:
+        self.settings = settings
+        self.database = database
+        self.secret = secret
+        providers, models = _providers(settings, session)
+        self.context = Context(
+            settings=settings,
+            database=database,
+            providers=providers,
+            catalog=Catalog(models),
+            store=open_store_of(settings),
+            fetcher=Fetcher(_origins(settings)),
+            pictures=PicturePool(),
+            tokens=CallbackTokens(secret),
+            paces=Paces(Catalog(models), providers, has_public_url=settings.public_url is not None),
+        )
+        self.advance = Advance(self.context)
+        self.settle = Settle(database)
+        self.dispatch = Dispatch(self.context, self.advance)
+        self.check = Check(self.context, self.advance, self.dispatch, self.settle)
+        self.archive = Archive(self.context, self.settle)
+        self.receive = Receive(self.context, self.advance, self.dispatch)
+        self.sweep = Sweep(self.context, self.check)
+
+    def worker(self) -> Worker:
+        """The worker of this process."""
+        return Worker(self.context, self.dispatch, self.check, self.archive, self.sweep)
+
+    def api_parts(self, revision: str) -> ApiParts:
+        """What the HTTP door is made of."""
+        context = self.context
+        return ApiParts(
+            settings=self.settings,
+            database=self.database,
+            catalog=context.catalog,
+            accept=Accept(self.database, self.settings),
+            cancel=Cancel(self.database),
+            receive=self.receive,
+            store=context.store,
+            pictures=context.pictures,
+            signer=UrlSigner(_derive(self.secret, b"asset links"), key_id="1"),
+            pepper=pepper_of(self.secret),
+            is_ready=lambda: is_current(self.database, revision),
+        )
+
+    async def aclose(self) -> None:
+        """Let go of everything the graph opened."""
+        await self.context.fetcher.aclose()
+        await self.context.pictures.aclose()
+        await self.context.store.aclose()
+
+
+async def run_serve(settings: Settings, *, announce: Announce) -> None:
+    """Embedded database, lab (when no provider is configured), API and worker, until SIGTERM or SIGINT."""
+    async with _until_stopped() as stop, _lab(settings) as settings, _listening(settings) as listener:
+        settings = _with_own_address(settings, listener)
+        async with _graph(settings) as (graph, revision):
+            await _make_first_account(graph)
+            async with _running_worker(graph), _running_api(graph, revision, listener):
+                url = _url_of(settings, listener)
+                write_private(settings.data_dir / "url", url)
+                announce(f"safelight is ready at {url}")
+                await stop.wait()
+
+
+async def run_api(settings: Settings, *, announce: Announce) -> None:
+    """The HTTP door alone."""
+    async with _until_stopped() as stop, _listening(settings) as listener:
+        async with _graph(settings) as (graph, revision), _running_api(graph, revision, listener):
+            announce(f"the API is ready at {_url_of(settings, listener)}")
+            await stop.wait()
+
+
+async def run_worker(settings: Settings, *, announce: Announce) -> None:
+    """A worker alone."""
+    async with _until_stopped() as stop, _graph(settings) as (graph, _), _running_worker(graph):
+        announce("the worker is ready")
+        await stop.wait()
+
+
+async def run_migrate(settings: Settings) -> str:
+    """Bring the database to this version; returns its revision."""
+    return await migrate(await _direct_url(settings))
+
+
+@contextlib.asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """A migrated database, the embedded one started on demand; for commands of the operator."""
+    direct_url = await _direct_url(settings)
+    await migrate(direct_url)
+    database = Database(
+        settings.database_url or direct_url, direct_url=direct_url, pool_size=settings.database_pool
+    )
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def load_pepper(settings: Settings, database: Database) -> bytes:
+    """The key under which API keys are hashed; refuses a secret that is not this database's."""
+    secret = load_secret(settings)
+    await check_secret(database, secret)
+    return pepper_of(secret)
+
+
+def pepper_of(secret: bytes) -> bytes:
+    """The key under which API keys are hashed."""
+    return _derive(secret, b"api keys")
+
+
+def open_store_of(settings: Settings) -> AssetStore:
+    """Where assets live: the bucket of the settings, else a folder in the data directory."""
+    return open_store(settings.store_url or settings.data_dir / "assets")
+
+
+def _derive(secret: bytes, purpose: bytes) -> bytes:
+    return hmac.digest(secret, b"safelight " + purpose, "sha256")
+
+
+def _providers(
+    settings: Settings, session: aiohttp.ClientSession
+) -> tuple[dict[str, Provider], list[Model]]:
+    if settings.lab_url is None:
+        raise ConfigurationError("no provider is configured: start `safelight serve`, or set SAFELIGHT_LAB_URL")
+    providers: dict[str, Provider] = {}
+    models: list[Model] = []
+    for name in LAB_SHAPES:
+        declaration = packaged_declaration(name, values={"lab_url": settings.lab_url})
+        providers[name] = DeclaredProvider(
+            declaration, credentials=LAB_CREDENTIALS, session=session, base_url=settings.lab_url
+        )
+        models.extend(models_of(declaration))
+    return providers, models
+
+
+def _origins(settings: Settings) -> tuple[str, ...]:
+    return (*settings.allowed_origins, *([settings.lab_url] if settings.lab_url else []))
+
+
+async def _direct_url(settings: Settings) -> str:
+    return settings.database_direct_url or settings.database_url or await start_embedded(settings.data_dir)
+
+
+@contextlib.asynccontextmanager
+async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
+    configure_logging(settings.log_level, settings.log_format)
+    secret = load_secret(settings)
+    revision = await run_migrate(settings)
+    async with open_database(settings) as database:
+        await check_secret(database, secret)
+        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
+        async with aiohttp.ClientSession(
+            connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
+            graph = Graph(settings, database, secret, session)
+            try:
+                yield graph, revision
+            finally:
+                await graph.aclose()
+
+
+@contextlib.asynccontextmanager
+async def _lab(settings: Settings) -> AsyncIterator[Settings]:
+    """The lab as a child, unless one runs elsewhere; its address goes into the settings."""
+    if settings.lab_url is not None:
+        yield settings
+        return
+    child = await _start_lab(settings)
+    try:
+        yield settings.model_copy(update={"lab_url": child.url})
+    finally:
+        await child.stop()
+
+
+async def _start_lab(settings: Settings) -> LabChild:
+    """Start it; a lab of a killed predecessor needs a moment to give its port back."""
+    for tries in range(1, PORT_TRIES + 1):
+        try:
+            return await start_lab(
+                host="127.0.0.1",
+                port=settings.lab_port,
+                data_dir=settings.data_dir / "lab",
+                knobs=settings.lab_knobs,
+            )
+        except OSError as error:
+            if "in use" not in str(error) or tries == PORT_TRIES:
+                raise ConfigurationError(f"the lab does not start on port {settings.lab_port}: {error}") from None
+            await asyncio.sleep(PORT_PAUSE_S)
+    raise ConfigurationError("the lab does not start")
+
+
+@contextlib.asynccontextmanager
+async def _listening(settings: Settings) -> AsyncIterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
+    try:
+        yield listener
+    finally:
+        listener.close()
+
+
+@contextlib.asynccontextmanager
+async def _running_worker(graph: Graph) -> AsyncIterator[None]:
+    worker = graph.worker()
+    await worker.start()
+    try:
+        yield
+    finally:
+        await worker.stop()
+
+
+@contextlib.asynccontextmanager
+async def _running_api(graph: Graph, revision: str, listener: socket.socket) -> AsyncIterator[None]:
+    app = create_app(graph.api_parts(revision))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        h11_max_incomplete_event_size=16_384,
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=30,
+        backlog=2048,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without signal handlers of its own: stopping is decided here."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def _until_stopped() -> AsyncIterator[asyncio.Event]:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _url_of(settings: Settings, listener: socket.socket) -> str:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "") else settings.host  # noqa: S104 - a comparison
+    return f"http://[{host}]:{listener.getsockname()[1]}" if ":" in host else f"http://{host}:{listener.getsockname()[1]}"
+
+
+def _with_own_address(settings: Settings, listener: socket.socket) -> Settings:
+    """The lab runs on this machine, so that it reaches us at our own address if no other is set."""
+    if settings.public_url is not None:
+        return settings
+    return settings.model_copy(update={"public_url": _url_of(settings, listener)})
+
+
+async def _make_first_account(graph: Graph) -> None:
+    """Account `default` with its credits, and a key for the commands; a lost key file is made anew."""
+    key_file: Path = graph.settings.data_dir / "key"
+    async with graph.database.transaction() as connection:
+        account_id = await accounts.find_account(connection, FIRST_ACCOUNT)
+        if account_id is None:
+            account_id = await accounts.create_account(connection, FIRST_ACCOUNT)
+            await ledger.grant(connection, account_id, FIRST_CREDITS, note="first start")
+        if key_file.exists():
+            return
+        key = await accounts.create_key(connection, account_id, "first key", pepper_of(graph.secret))
+    write_private(key_file, key)

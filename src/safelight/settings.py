@@ -1,0 +1,171 @@
+"""Every knob: file < environment < flags; an unknown key is an error.
+
+The file is `safelight.toml` (in the data directory, or named by `SAFELIGHT_CONFIG`); the environment uses the
+upper-case name with the prefix `SAFELIGHT_`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from safelight.errors import ConfigurationError
+
+PREFIX = "SAFELIGHT_"
+CONFIG_VARIABLE = "SAFELIGHT_CONFIG"
+FILE_NAME = "safelight.toml"
+CLIENT_VARIABLES = frozenset({CONFIG_VARIABLE, "SAFELIGHT_URL", "SAFELIGHT_API_KEY"})
+"""Variables that belong to the loader or to the commands that speak to a running service."""
+
+
+def default_data_dir() -> Path:
+    """`/var/lib/safelight` for root (its database runs as another OS user), else `./safelight-data`."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return Path("/var/lib/safelight") if is_root else Path("safelight-data").resolve()
+
+
+class Settings(BaseModel):
+    """One installation's settings. Times are seconds, sizes bytes, unless the name says otherwise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data_dir: Path = Field(default_factory=default_data_dir, description="Where everything local lives.")
+    database_url: str | None = Field(None, description="A PostgreSQL server; none means the embedded one.")
+    database_direct_url: str | None = Field(
+        None, description="The same server past any pooler, for worker, live events and migrate."
+    )
+    database_pool: int = Field(10, ge=2, le=200, description="Connections a process may hold.")
+    host: str = Field("127.0.0.1", description="Address that the API listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port of the API; 0 takes a free one.")
+    lab_port: int = Field(8001, ge=0, le=65535, description="Port of the lab; 0 takes a free one.")
+    public_url: str | None = Field(
+        None, description="Our address as providers reach it; without it no callback URL is sent."
+    )
+    lab_url: str | None = Field(
+        None, description="A lab that runs elsewhere; its three models join the catalog."
+    )
+    secret_key: SecretStr | None = Field(
+        None, description="Pepper and signing key; made in the data directory on first start if absent."
+    )
+    store_url: str | None = Field(None, description="s3://, gs:// or az:// bucket; none means the data directory.")
+    allowed_origins: tuple[str, ...] = Field(
+        (), description="Origins (scheme://host:port) that may be fetched although private or not https."
+    )
+    log_level: str = Field("info", description="debug, info, warning or error.")
+    log_format: str = Field("auto", description="json, text, or auto: text on a terminal.")
+
+    max_body_bytes: int = Field(1_048_576, description="Largest body of a JSON request.")
+    max_callback_bytes: int = Field(262_144, description="Largest body of a callback.")
+    max_requests_per_s: float = Field(2_000.0, gt=0, description="Requests an account may make per second.")
+    max_open_tasks: int = Field(100_000, ge=1, description="Unfinished tasks an account may have.")
+
+    submit_concurrency: int = Field(128, ge=1, description="Submit calls one worker may have in flight.")
+    archive_concurrency: int = Field(32, ge=2, description="Results one worker copies at once.")
+    poll_concurrency: int = Field(32, ge=1, description="Looks one worker has in flight per provider.")
+    start_by_s: float = Field(3_600.0, gt=0, description="A task that has not started by then fails, released.")
+    decide_by_s: float = Field(86_400.0, ge=0, description="How long a person has to decide a review.")
+    sweep_interval_s: float = Field(30.0, gt=0, description="How often overdue rows are woken again.")
+    poll_interval_s: float = Field(0.5, gt=0, description="How often due looks are claimed.")
+    drain_s: float = Field(25.0, ge=0, description="How long a stopping worker lets its work finish.")
+    asset_url_ttl_s: int = Field(900, ge=1, le=86_400, description="Life of a signed download URL.")
+    max_asset_bytes: int = Field(50 * 1024 * 1024, description="Largest picture that is copied.")
+    lab_knobs: str = Field("{}", description="Misbehaviour of the lab that `serve` starts, as JSON.")
+
+
+def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the file, then the environment, then flags that are not None; later ones win.
+
+    Raises:
+        ConfigurationError: an unknown key, a value that does not fit, or a file that cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    from_environment = _from_environment(environ)
+    merged: dict[str, Any] = {**from_environment, **given}
+    data_dir = Path(merged.get("data_dir") or default_data_dir())
+    merged = {**_from_file(data_dir, environ), **merged}
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(f"setting {place!r}: {first['msg']}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX) or variable in CLIENT_VARIABLES:
+            continue
+        name = variable.removeprefix(PREFIX).lower()
+        if name not in Settings.model_fields:
+            raise ConfigurationError(f"unknown setting {variable} in the environment")
+        found[name] = tuple(value.split(",")) if name == "allowed_origins" else value
+    return found
+
+
+def _from_file(data_dir: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    named = environ.get(CONFIG_VARIABLE)
+    path = Path(named) if named else data_dir / FILE_NAME
+    if not path.exists():
+        if named:
+            raise ConfigurationError(f"{CONFIG_VARIABLE} names {path}, which does not exist")
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
+MIN_SECRET_BYTES = 32
+
+
+def load_secret(settings: Settings) -> bytes:
+    """The secret key: from the settings, else from `<data_dir>/secret`, made on first start with mode 0600.
+
+    Raises:
+        ConfigurationError: it is too short, or the file cannot be used.
+    """
+    if settings.secret_key is not None:
+        secret = settings.secret_key.get_secret_value().encode()
+    else:
+        path = settings.data_dir / "secret"
+        try:
+            secret = _read_or_make(path)
+        except OSError as error:
+            raise ConfigurationError(f"the secret key in {path} cannot be used: {error}") from None
+    if len(secret) < MIN_SECRET_BYTES:
+        raise ConfigurationError(f"the secret key needs at least {MIN_SECRET_BYTES} bytes")
+    return secret
+
+
+def _read_or_make(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(48), is_new=True)
+    return path.read_bytes().strip()
+
+
+def write_private(path: Path, text: str, *, is_new: bool = False) -> None:
+    """Write a file that only its owner can read: whole or not at all; with `is_new` the first writer wins."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            with contextlib.suppress(FileExistsError):
+                os.link(draft, path)
+        else:
+            draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

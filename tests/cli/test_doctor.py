@@ -1,0 +1,375 @@
+"""The doctor: silent about true books, and sure of the row where they are false."""
+
+from __future__ import annotations
+
+import io
+import os
+from datetime import timedelta
+
+import pytest
+from PIL import Image
+
+from safelight.assets.store import new_key, staging_key
+from safelight.db import audit
+from safelight.lifecycle.doctor import CHECKS, Finding, checks
+from tests.cli.books import Books, png
+
+FALSE_BOOKS = [
+    pytest.param(
+        "balances", "UPDATE accounts SET available = available + 1", "default", "available", id="a balance"
+    ),
+    pytest.param(
+        "holds", "UPDATE tasks SET held = 3, n = 1 WHERE id = $1", "default", "open tasks hold", id="a hold"
+    ),
+    pytest.param(
+        "open_tasks", "UPDATE accounts SET open_tasks = 9", "default", "counts 9", id="a count of tasks"
+    ),
+    pytest.param(
+        "entries", "DELETE FROM entries WHERE task_id = $1", "queued", "has no hold", id="a missing entry"
+    ),
+    pytest.param(
+        "entries",
+        "UPDATE entries SET available_delta = -1, held_delta = 1 WHERE task_id = $1",
+        "queued",
+        "holds 6, but the ledger holds 1",
+        id="an entry of another amount",
+    ),
+    pytest.param(
+        "settlements",
+        "DELETE FROM settlements WHERE task_id = $1",
+        "succeeded",
+        "without a settlement",
+        id="a missing settlement",
+    ),
+    pytest.param(
+        "settlements",
+        "INSERT INTO settlements SELECT id, account_id, held, 0, held FROM tasks WHERE id = $1",
+        "queued",
+        "is queued, but has a settlement",
+        id="a settlement too early",
+    ),
+    pytest.param(
+        "settlements",
+        "UPDATE settlements SET captured = 1, released = 0, held = 1 WHERE task_id = $1",
+        "succeeded",
+        "held 6, but captured 1",
+        id="a settlement that does not add up",
+    ),
+    pytest.param(
+        "settlements",
+        "DELETE FROM entries WHERE kind = 'settle' AND task_id = $1",
+        "failed",
+        "the ledger says 0 of 0",
+        id="a settlement that was not posted",
+    ),
+    pytest.param(
+        "captures",
+        "UPDATE settlements SET captured = 6, released = 0 WHERE task_id = $1",
+        "succeeded",
+        "captured 6 for 1 pictures at 3",
+        id="a capture without pictures for it",
+    ),
+    pytest.param(
+        "captures",
+        "DELETE FROM assets WHERE task_id = $1",
+        "succeeded",
+        "has succeeded without a picture",
+        id="a success without a picture",
+    ),
+    pytest.param(
+        "captures",
+        "UPDATE settlements SET captured = 1, released = 5 WHERE task_id = $1",
+        "failed",
+        "is failed, but captured 1",
+        id="a failure that was paid for",
+    ),
+    pytest.param(
+        "history",
+        "UPDATE tasks SET version = 9 WHERE id = $1",
+        "queued",
+        "is queued at version 9, but its history ends with queued at version 1",
+        id="a version without its move",
+    ),
+    pytest.param(
+        "history", "DELETE FROM task_events WHERE task_id = $1", "queued", "has no history", id="no history"
+    ),
+    pytest.param(
+        "history",
+        "DELETE FROM task_events WHERE version = 2 AND task_id = $1",
+        "succeeded",
+        "jumps from version 1 to 3",
+        id="a hole in a history",
+    ),
+    pytest.param(
+        "history",
+        "UPDATE task_events SET source = 'queued', target = CASE version WHEN 1 THEN 'queued' ELSE 'running' END"
+        " WHERE version < 3 AND task_id = $1",
+        "failed",
+        "goes from queued to running, where no arrow goes",
+        id="a move without an arrow",
+    ),
+    pytest.param(
+        "history",
+        "UPDATE task_events SET source = 'running' WHERE version = 3 AND task_id = $1",
+        "succeeded",
+        "leaves running, but stood at submitting",
+        id="a move from elsewhere",
+    ),
+    pytest.param(
+        "endings",
+        "INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause)"
+        " SELECT id, account_id, 9, 'queued', 'failed', 0, 'test' FROM tasks WHERE id = $1",
+        "succeeded",
+        "ended 2 times",
+        id="a second ending",
+    ),
+    pytest.param(
+        "receipts", "DELETE FROM receipts WHERE task_id = $1", "queued", "has no receipt", id="no receipt"
+    ),
+    pytest.param(
+        "receipts",
+        "UPDATE receipts SET body = '{}' WHERE task_id = $1",
+        "queued",
+        "names another task",
+        id="a receipt for something else",
+    ),
+    pytest.param(
+        "attempts",
+        "DELETE FROM attempts WHERE task_id = $1",
+        "succeeded",
+        "is at attempt 1, but has none",
+        id="a call without its intent",
+    ),
+    pytest.param(
+        "attempts",
+        "UPDATE attempts SET outcome = 'failed', ended_at = clock_now() WHERE task_id = $1",
+        "submitting",
+        "attempt 1 has ended",
+        id="a call in flight whose intent has ended",
+    ),
+    pytest.param(
+        "attempts",
+        "UPDATE attempts SET number = 2 WHERE task_id = $1",
+        "submitting",
+        "is at attempt 1, but has 2",
+        id="a hole in the numbers",
+    ),
+    pytest.param(
+        "overdue",
+        "UPDATE tasks SET wake_at = clock_now() - interval '4 minutes' WHERE id = $1",
+        "submitting",
+        "nothing woke it",
+        id="a task that nobody woke",
+    ),
+    pytest.param(
+        "overdue",
+        "UPDATE tasks SET start_by = clock_now() - interval '6 minutes' WHERE id = $1",
+        "queued",
+        "had to start by",
+        id="a task past its start",
+    ),
+    pytest.param(
+        "overdue",
+        "UPDATE tasks SET deadline_at = clock_now() - interval '6 minutes' WHERE id = $1",
+        "submitting",
+        "had to be done by",
+        id="a task past its deadline",
+    ),
+    pytest.param(
+        "overdue",
+        "UPDATE tasks SET state = 'review', review_reason = 'deadline',"
+        " decide_by = clock_now() - interval '6 minutes' WHERE id = $1",
+        "submitting",
+        "had to be decided by",
+        id="a review that nobody decided",
+    ),
+    pytest.param(
+        "callbacks",
+        "INSERT INTO callbacks (provider, task_id, attempt, verdict, body) VALUES ('lab', $1, 7, 'applied', '')",
+        "succeeded",
+        "which was not made there",
+        id="a callback for an attempt that was never made",
+    ),
+]
+
+
+async def test_true_books_have_no_finding(books: Books) -> None:
+    assert await books.findings() == []
+
+
+@pytest.mark.parametrize(("check", "statement", "row", "words"), FALSE_BOOKS)
+async def test_a_false_row_is_named(books: Books, check: str, statement: str, row: str, words: str) -> None:
+    if row == "default":
+        subject, values = "account default", [books.queued] if "$1" in statement else []
+        if values:
+            # The hold of one open task shrinks behind the back of its account.
+            statement = statement.replace("$1", f"'{values.pop()}'")
+    else:
+        subject, values = f"task {getattr(books, row)}", [getattr(books, row)]
+    await books.falsify(statement, *values)
+    found = await books.findings(check)
+    assert [finding for finding in found if words in finding.detail], found
+    assert words in next(
+        finding.detail for finding in found if subject in f"{finding.subject} {finding.detail}"
+    )
+    assert not any(finding.is_information for finding in found)
+
+
+async def test_two_holds_for_a_task_are_named(books: Books) -> None:
+    await books.falsify("DROP INDEX entries_once_per_task")
+    await books.falsify(
+        "INSERT INTO entries (account_id, kind, task_id, available_delta, held_delta)"
+        " SELECT account_id, kind, task_id, available_delta, held_delta FROM entries WHERE task_id = $1",
+        books.queued,
+    )
+    assert Finding("entries", f"task {books.queued}", "has 2 holds in the ledger") in await books.findings()
+
+
+async def test_one_provider_id_for_two_attempts_is_named(books: Books) -> None:
+    await books.falsify("DROP INDEX attempts_provider_ref")
+    await books.falsify("UPDATE attempts SET provider_ref = 'ref-1'")
+    (finding,) = await books.findings("provider_refs")
+    assert finding.subject == "lab ref-1"
+    assert str(books.submitting) in finding.detail
+
+
+async def test_a_callback_applied_twice_is_named(books: Books) -> None:
+    await books.falsify("DROP INDEX callbacks_applied_once")
+    await books.falsify(
+        "INSERT INTO callbacks (provider, task_id, attempt, upstream_status, verdict, body)"
+        " SELECT 'lab', $1, 1, 'done', 'applied', '' FROM generate_series(1, 2)",
+        books.succeeded,
+    )
+    (finding,) = await books.findings("callbacks")
+    assert finding.subject == f"task {books.succeeded}"
+    assert "2 callbacks with status done" in finding.detail
+
+
+async def test_an_attempt_left_open_behind_a_later_one_is_named(books: Books) -> None:
+    await books.falsify("UPDATE tasks SET attempt = 2 WHERE id = $1", books.submitting)
+    await books.falsify(
+        "INSERT INTO attempts (task_id, number, provider, upstream_model, reference, images, answer_by)"
+        " VALUES ($1, 2, 'lab', 'callback', 'another', 2, clock_now())",
+        books.submitting,
+    )
+    (finding,) = await books.findings("attempts")
+    assert finding.detail == "made attempt 2 while attempt 1 was open"
+
+
+async def test_a_missing_receipt_is_fine_once_its_key_has_expired(books: Books) -> None:
+    await books.falsify("DELETE FROM receipts")
+    await books.database.shift_clock(timedelta(days=31))
+    assert await books.findings("receipts") == []
+
+
+async def test_a_waiting_task_may_wait_long_for_capacity(books: Books) -> None:
+    await books.falsify(
+        "UPDATE tasks SET wake_at = clock_now() - interval '50 minutes' WHERE id = $1", books.queued
+    )
+    assert await books.findings("overdue") == []
+
+
+async def test_a_review_is_told_with_its_reason_and_is_no_finding(books: Books) -> None:
+    await books.falsify(
+        "UPDATE tasks SET state = 'review', review_reason = 'no_progress',"
+        " decide_by = clock_now() + interval '1 day' WHERE id = $1",
+        books.submitting,
+    )
+    (told,) = await books.findings("reviews")
+    assert told.is_information
+    assert told.subject == f"task {books.submitting}"
+    assert "no_progress" in told.detail
+
+
+async def test_a_lost_picture_is_named(books: Books) -> None:
+    await books.store.delete(books.picture)
+    (finding,) = await books.findings()
+    assert finding.check == "assets"
+    assert str(books.succeeded) in finding.subject
+    assert "missing" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (png()[:-20], "bytes instead of"),
+        (png(16).ljust(200, b"\0"), "bytes instead of"),
+        (b"x" * len(png()), "not_an_image"),
+    ],
+)
+async def test_changed_bytes_are_named(books: Books, data: bytes, words: str) -> None:
+    await books.store.put(books.picture, data)
+    (finding,) = await books.findings()
+    assert finding.check == "assets"
+    assert words in finding.detail
+
+
+async def test_other_bytes_of_the_same_length_are_named(books: Books) -> None:
+    other = io.BytesIO()
+    Image.new("RGB", (8, 8), (30, 200, 30)).save(other, "PNG")
+    assert len(other.getvalue()) == len(png())
+    await books.store.put(books.picture, other.getvalue())
+    (finding,) = await books.findings()
+    assert "has the hash" in finding.detail
+
+
+async def test_a_size_or_type_that_the_row_only_claims_is_named(books: Books) -> None:
+    await books.falsify("UPDATE assets SET width = 9")
+    (finding,) = await books.findings()
+    assert finding.detail == "is 8x8 instead of 9x8"
+    await books.falsify("UPDATE assets SET width = 8, content_type = 'image/webp'")
+    (finding,) = await books.findings()
+    assert finding.detail == "is image/png instead of image/webp"
+
+
+async def test_bytes_are_left_alone_when_told_so(books: Books) -> None:
+    await books.store.delete(books.picture)
+    assert await books.findings(with_bytes=False) == []
+    assert len(checks(with_bytes=False)) == len(CHECKS) - 1
+
+
+async def test_bytes_without_an_owner_are_strays_after_two_days(books: Books) -> None:
+    kept = [books.picture, staging_key(books.submitting, 1, 0)]
+    strays = [new_key(books.account, suffix="png"), staging_key(books.failed, 1, 0)]
+    for key in (kept[1], *strays):
+        await books.store.put(key, b"x")
+    assert await books.findings("strays") == []
+    for key in (*kept, *strays):
+        _age(books, key, days=3)
+    found = await books.findings("strays")
+    assert {finding.subject for finding in found} == {f"object {key}" for key in strays}
+
+
+async def test_a_thousand_pictures_are_read_in_batches(books: Books) -> None:
+    await books.falsify(
+        "INSERT INTO assets SELECT gen_random_uuid(), account_id, task_id, attempt, number, 'a/' || number,"
+        " content_type, width, height, bytes, sha256 FROM assets, generate_series(1, 450) AS number"
+    )
+    batches = [batch async for batch in audit.asset_batches(books.database, room=200)]
+    assert [len(batch) for batch in batches] == [200, 200, 51]
+    assert len({row.id for batch in batches for row in batch}) == 451
+
+
+async def test_a_long_list_of_findings_is_read_to_its_end(books: Books) -> None:
+    await books.falsify(
+        "INSERT INTO attempts (task_id, number, provider, upstream_model, reference, images, answer_by)"
+        " SELECT gen_random_uuid(), 1, 'elsewhere', 'm', 'r' || number, 1, clock_now()"
+        " FROM generate_series(1, 1200) AS number"
+    )
+    await books.falsify("DROP INDEX attempts_provider_ref")
+    await books.falsify(
+        "UPDATE attempts SET provider_ref = 'ref-' || ltrim(reference, 'r')::integer / 2"
+        " WHERE provider = 'elsewhere' AND reference <> 'r1200'"
+    )
+    assert len(await books.findings("provider_refs")) == 599
+
+
+def test_every_statement_of_a_check_says_what_it_finds() -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    assert all(check.invariant.endswith(".") for check in CHECKS)
+
+
+def _age(books: Books, key: str, *, days: int) -> None:
+    path = books.store._root / key
+    modified = path.stat().st_mtime - days * 86_400
+    os.utime(path, (modified, modified))

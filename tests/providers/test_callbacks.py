@@ -1,0 +1,181 @@
+"""Which callbacks are believed, and what they say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+from pydantic import SecretStr, TypeAdapter
+
+from safelight.domain.failure import Failure, FailureClass
+from safelight.domain.provider import Origin, Output, UpdateStatus
+from safelight.errors import CallbackRejected, ConfigurationError
+from safelight.providers import DeclaredProvider, packaged_declaration
+from safelight.providers.signatures import Signature, Verifier, build_verifier
+from tests.providers.upstream import CREDENTIALS, provider_of, record
+
+RAW = '{"id": "j1", "status": "done", "prompt": "\U0001f98a ç … \\\\u001b"}'.encode()
+SIGNATURE: TypeAdapter[Any] = TypeAdapter(Signature)
+
+
+def signed(raw: bytes, key: str = "canary-secret-9b2e") -> bytes:
+    return hmac.new(key.encode(), raw, hashlib.sha256).hexdigest().encode()
+
+
+@pytest.fixture
+def provider(session: aiohttp.ClientSession) -> DeclaredProvider:
+    """The provider that calls back."""
+    return provider_of("lab-callback", session, "http://127.0.0.1:1")
+
+
+def verifier(secrets: dict[str, str], **changes: Any) -> Verifier:
+    values = {"kind": "hmac_sha256", "header": "X-Sig", "secrets": ["new", "old"], **changes}
+    return build_verifier(SIGNATURE.validate_python(values), secrets, "p")
+
+
+@pytest.mark.parametrize("name", [b"x-signature", b"X-Signature", b"X-SIGNATURE"])
+async def test_the_signature_covers_the_raw_bytes(provider: DeclaredProvider, name: bytes) -> None:
+    headers = [(b"content-type", b"application/json"), (name, signed(RAW))]
+    provider.verify_callback(headers, RAW)
+    with pytest.raises(CallbackRejected, match="signature_wrong"):
+        provider.verify_callback(headers, RAW.replace(b'": "', b'":  "', 1))
+
+
+async def test_upper_case_hex_is_the_same_number(provider: DeclaredProvider) -> None:
+    provider.verify_callback([(b"x-signature", signed(RAW).upper())], RAW)
+
+
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        ([], "signature_missing"),
+        ([(b"x_signature", signed(RAW))], "signature_missing"),
+        ([(b"x-signature", signed(RAW)), (b"x-signature", signed(RAW))], "signature_duplicated"),
+        ([(b"x-signature", signed(RAW)), (b"X-Signature", b"0" * 64)], "signature_duplicated"),
+        ([(b"x-signature", b"")], "signature_malformed"),
+        ([(b"x-signature", b"   ")], "signature_malformed"),
+        ([(b"x-signature", b"\xe9" * 64)], "signature_malformed"),
+        ([(b"x-signature", "\uff11".encode() * 64)], "signature_malformed"),
+        ([(b"x-signature", signed(RAW)[:-1])], "signature_malformed"),
+        ([(b"x-signature", signed(RAW) + b"0")], "signature_malformed"),
+        ([(b"x-signature", signed(RAW)[:32] + b" " + signed(RAW)[32:])], "signature_malformed"),
+        ([(b"x-signature", b"sha256=" + signed(RAW))], "signature_malformed"),
+        ([(b"x-signature", signed(RAW, "another"))], "signature_wrong"),
+        ([(b"x-signature", signed(RAW, ""))], "signature_wrong"),
+        ([(b"x-signature", b"0" * 64)], "signature_wrong"),
+    ],
+)
+async def test_a_callback_without_proof_is_rejected(
+    provider: DeclaredProvider, headers: list[tuple[bytes, bytes]], reason: str
+) -> None:
+    with pytest.raises(CallbackRejected) as raised:
+        provider.verify_callback(headers, RAW)
+    assert (raised.value.reason, raised.value.status) == (reason, 401)
+
+
+def test_both_secrets_are_good_while_one_replaces_the_other() -> None:
+    rotating = verifier({"new": "n", "old": "o"})
+    rotating.verify([(b"x-sig", signed(RAW, "n"))], RAW)
+    rotating.verify([(b"x-sig", signed(RAW, "o"))], RAW)
+    with pytest.raises(CallbackRejected):
+        verifier({"new": "n"}).verify([(b"x-sig", signed(RAW, "o"))], RAW)
+
+
+def test_a_signature_may_have_a_prefix_and_be_base64() -> None:
+    in_base64 = verifier({"new": "n"}, prefix="sha256=", encoding="base64")
+    digest = base64.b64encode(hmac.digest(b"n", RAW, "sha256"))
+    in_base64.verify([(b"x-sig", b"sha256=" + digest)], RAW)
+    for value in (digest, b"sha256=", b"sha256=" + digest[:-1], b"sha256=" + digest[:8] + b"!" + digest[8:]):
+        with pytest.raises(CallbackRejected, match="signature_malformed"):
+            in_base64.verify([(b"x-sig", value)], RAW)
+
+
+def test_a_static_token_proves_the_sender() -> None:
+    static = verifier({"new": "n", "old": "o"}, kind="static_token", prefix="Bearer ")
+    static.verify([(b"x-sig", b"Bearer o")], b"any body")
+    for value in (b"Bearer x", b"o"):
+        with pytest.raises(CallbackRejected):
+            static.verify([(b"x-sig", value)], b"any body")
+
+
+def test_without_a_signature_the_address_is_the_only_proof() -> None:
+    unsigned = build_verifier(SIGNATURE.validate_python({"kind": "none"}), {}, "p")
+    unsigned.verify([], b"any body")
+    with pytest.raises(CallbackRejected):
+        verifier({"new": "n"}).verify([], b"any body")
+
+
+@pytest.mark.parametrize("secrets", [{}, {"new": ""}, {"new": "  "}, {"old": "o"}, {"new": "n", "old": " "}])
+def test_an_empty_secret_is_a_configuration_error(secrets: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match=r"credential '(new|old)'"):
+        verifier(secrets)
+
+
+@pytest.mark.parametrize("secret", ["", " \n"])
+async def test_a_provider_without_its_callback_secret_does_not_start(
+    session: aiohttp.ClientSession, secret: str
+) -> None:
+    credentials = {**CREDENTIALS, "callback_secret": SecretStr(secret)}
+    with pytest.raises(ConfigurationError, match="callback_secret"):
+        DeclaredProvider(
+            packaged_declaration("lab-callback"),
+            credentials=credentials,
+            session=session,
+            base_url="http://127.0.0.1:1",
+        )
+
+
+async def test_a_provider_that_declares_no_callbacks_believes_none(session: aiohttp.ClientSession) -> None:
+    polling = provider_of("lab-poll", session, "http://127.0.0.1:1")
+    with pytest.raises(CallbackRejected, match="no_callbacks_declared"):
+        polling.verify_callback([(b"x-signature", signed(RAW))], RAW)
+
+
+def raw_record(**changes: Any) -> bytes:
+    return json.dumps(record(**changes, sent_at=1_795_000_009.5)).encode()
+
+
+async def test_a_callback_speaks_like_a_poll(provider: DeclaredProvider) -> None:
+    images = [{"url": "http://127.0.0.1:9/r/1.png"}]
+    update = provider.read_callback(
+        b"\xef\xbb\xbf" + raw_record(status="done", images=images, run_s=2.5, cost=1)
+    )
+    assert (update.status, update.origin) == (UpdateStatus.SUCCEEDED, Origin.CALLBACK)
+    assert (update.provider_ref, update.upstream_status) == ("j1", "done")
+    assert update.outputs == (Output(url="http://127.0.0.1:9/r/1.png"),)
+    assert (update.run_s, update.cost) == (2.5, 1.0)
+    blocked = provider.read_callback(raw_record(status="blocked"))
+    assert blocked.failure == Failure(FailureClass.CONTENT_BLOCKED, "content_blocked")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"{}",
+        b'{"id": "j1"}',
+        b'{"id": "j1", "output": ["https://a.example/1.png"]}',
+        raw_record(status=None),
+        raw_record(status=""),
+        raw_record(status=["done"]),
+        raw_record(id="a/b", status="done"),
+        raw_record(status="done", images=[{"url": "ftp://a"}]),
+        b'{"status": "failed", "id": "j1", "status": "done"}',
+    ],
+)
+async def test_a_genuine_callback_that_cannot_be_used_is_a_hint(
+    provider: DeclaredProvider, raw: bytes
+) -> None:
+    update = provider.read_callback(raw)
+    assert (update.status, update.outputs, update.failure) == (UpdateStatus.HINT, (), None)
+
+
+@pytest.mark.parametrize("raw", [b"", b"nope", b"[]", b"\xff", b'{"a": ' + b"[" * 99_999, b'{"cost": NaN}'])
+async def test_a_callback_that_is_no_json_object_is_rejected(provider: DeclaredProvider, raw: bytes) -> None:
+    with pytest.raises(CallbackRejected) as raised:
+        provider.read_callback(raw)
+    assert raised.value.status == 400

