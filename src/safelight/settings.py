@@ -54,7 +54,9 @@ class Settings(BaseModel):
     secret_key: SecretStr | None = Field(
         None, description="Pepper and signing key; made in the data directory on first start if absent."
     )
-    store_url: str | None = Field(None, description="s3://, gs:// or az:// bucket; none means the data directory.")
+    store_url: str | None = Field(
+        None, description="s3://, gs:// or az:// bucket; none means the data directory."
+    )
     allowed_origins: tuple[str, ...] = Field(
         (), description="Origins (scheme://host:port) that may be fetched although private or not https."
     )
@@ -69,7 +71,9 @@ class Settings(BaseModel):
     submit_concurrency: int = Field(128, ge=1, description="Submit calls one worker may have in flight.")
     archive_concurrency: int = Field(32, ge=2, description="Results one worker copies at once.")
     poll_concurrency: int = Field(32, ge=1, description="Looks one worker has in flight per provider.")
-    start_by_s: float = Field(3_600.0, gt=0, description="A task that has not started by then fails, released.")
+    start_by_s: float = Field(
+        3_600.0, gt=0, description="A task that has not started by then fails, released."
+    )
     decide_by_s: float = Field(86_400.0, ge=0, description="How long a person has to decide a review.")
     sweep_interval_s: float = Field(30.0, gt=0, description="How often overdue rows are woken again.")
     poll_interval_s: float = Field(0.5, gt=0, description="How often due looks are claimed.")
@@ -79,7 +83,9 @@ class Settings(BaseModel):
     lab_knobs: str = Field("{}", description="Misbehaviour of the lab that `serve` starts, as JSON.")
 
 
-def load_settings(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def load_settings(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
     """Read the file, then the environment, then flags that are not None; later ones win.
 
     Raises:

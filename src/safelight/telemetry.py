@@ -18,10 +18,18 @@ SUBMITS = Counter("safelight_submits_total", "Tasks submitted, by answer.", ["an
 REVIEWS = Counter("safelight_reviews_total", "Tasks that a person must decide.", ["reason"])
 FINDINGS = Counter("safelight_findings_total", "Differences that were found and kept.", ["kind"])
 COPIES = Counter("safelight_copies_total", "Results copied into our own storage.", ["result"])
+LATE_COPIES = Counter(
+    "safelight_late_copies_total", "Copies begun after half the life of their source.", ["provider"]
+)
 OPEN_TASKS = Gauge("safelight_open_tasks", "Tasks by state.", ["state"])
-GATES_CLOSED = Gauge("safelight_gates_closed", "1 while a provider's gate or the storage breaker is closed.", ["gate"])
+GATES_CLOSED = Gauge(
+    "safelight_gates_closed", "1 while a provider's gate or the storage breaker is closed.", ["gate"]
+)
 GROUP_SIZE = Histogram(
-    "safelight_group_size", "Calls that shared one transaction.", ["verb"], buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
+    "safelight_group_size",
+    "Calls that shared one transaction.",
+    ["verb"],
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
 
 FaultHook = Callable[[str], None]
@@ -44,7 +52,9 @@ def configure_logging(level: str, log_format: str) -> None:
     """Structured logs on standard error: JSON, or readable text on a terminal."""
     as_text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
     renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if as_text else structlog.processors.JSONRenderer()
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if as_text
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

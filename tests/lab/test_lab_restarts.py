@@ -7,16 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-from tests.lab.upstream import QUICK, Receiver, Upstream, open_upstream
 
 from safelight.lab.books import Books
 from safelight.lab.ledger import Ledger
+from tests.lab.upstream import QUICK, Receiver, Upstream, open_upstream
 
 PROGRAM = """
 import asyncio, sys
@@ -34,7 +34,8 @@ def lab_process(data_dir: Path, **knobs: object) -> Iterator[tuple[subprocess.Po
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
-    assert process.stdout is not None and process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdin is not None
     try:
         yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
     finally:
@@ -57,7 +58,10 @@ async def test_after_a_kill_open_jobs_finish_and_call_back(tmp_path: Path, recei
         with lab_process(tmp_path) as (_, base):
             upstream = Upstream(base, session)
             ledger = await upstream.ledger()
-            assert (ledger["accepted"], [item["reference"] for item in ledger["items"]]) == (2, ["ref-1", "r2"])
+            assert (ledger["accepted"], [item["reference"] for item in ledger["items"]]) == (
+                2,
+                ["ref-1", "r2"],
+            )
             await receiver.until(lambda: "done" in receiver.words())
             record = await upstream.finished(opened["id"], "callback")
             assert record["images"][0]["url"].startswith(base)
@@ -79,7 +83,9 @@ async def test_every_answered_submit_survives_a_kill_at_any_moment(tmp_path: Pat
 
     async with aiohttp.ClientSession() as session:
         with lab_process(tmp_path) as (process, base):
-            lanes = [asyncio.create_task(submit_on_and_on(Upstream(base, session), lane)) for lane in range(8)]
+            lanes = [
+                asyncio.create_task(submit_on_and_on(Upstream(base, session), lane)) for lane in range(8)
+            ]
             await asyncio.sleep(0.5)
             process.send_signal(signal.SIGKILL)
             await asyncio.gather(*lanes)

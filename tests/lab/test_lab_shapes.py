@@ -7,6 +7,7 @@ import re
 
 import pytest
 from PIL import Image
+
 from tests.lab.upstream import Receiver, Upstream
 
 
@@ -50,7 +51,9 @@ async def test_a_poll_job_goes_from_queued_over_running_to_done(upstream: Upstre
     Image.open(io.BytesIO(picture)).verify()
 
 
-async def test_a_poll_job_is_found_by_reference_and_a_second_submit_is_a_second_job(upstream: Upstream) -> None:
+async def test_a_poll_job_is_found_by_reference_and_a_second_submit_is_a_second_job(
+    upstream: Upstream,
+) -> None:
     first, second = (await upstream.submit())[1], (await upstream.submit())[1]
     _, body = await upstream.call("GET", "/poll/v1/jobs?reference=ref-1")
     assert [job["id"] for job in body["jobs"]] == [first["id"], second["id"]]
@@ -126,7 +129,9 @@ async def test_an_open_job_can_be_canceled_and_a_finished_one_cannot(
         {"lab": {"fail": 2}},
     ],
 )
-async def test_a_bad_submit_is_refused_and_not_accepted(upstream: Upstream, fields: dict[str, object]) -> None:
+async def test_a_bad_submit_is_refused_and_not_accepted(
+    upstream: Upstream, fields: dict[str, object]
+) -> None:
     status, body = await upstream.submit(**fields)
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert (await upstream.ledger())["accepted"] == 0

@@ -67,10 +67,10 @@ def make_wish(
     operation = body.get("operation", OPERATIONS[0])
     if operation not in OPERATIONS or operation not in model.operations:
         faults.add("operation", f"must be one of: {', '.join(model.operations)}")
+    elif "images" in body or operation == "edit":
+        _check_images(body.get("images", []), model, operation, origins, faults)
     if "size" in body or "aspect_ratio" in body:
         _check_shape(body, model, faults)
-    if "images" in body or operation == "edit":
-        _check_images(body.get("images", []), model, operation, origins, faults)
     for name in ("options", "metadata"):
         if name in body:
             _check_object(name, body[name], faults)

@@ -39,8 +39,8 @@ async def start_embedded(data_dir: Path) -> str:
 
 
 def _start(folder: Path) -> PostgresServer:
-    # The package keeps one lock file in the shared temporary directory, which the first OS user owns for good;
-    # ours lies beside the data, so that root and others can work on one machine.
+    # The package keeps one lock file in the shared temporary directory, which its first OS user owns for
+    # good; ours lies beside the data, so that root and others can work on one machine.
     PostgresServer.lock_path = folder.parent / ".postgres.lock"
     PostgresServer._lock = fasteners.InterProcessLock(PostgresServer.lock_path)
     return get_server(folder, cleanup_mode="stop")
@@ -49,7 +49,9 @@ def _start(folder: Path) -> PostgresServer:
 async def _create_database(server_url: str) -> None:
     connection = await asyncpg.connect(server_url, timeout=10.0)
     try:
-        exists = await connection.fetchval("SELECT count(*) FROM pg_database WHERE datname = $1", DATABASE_NAME)
+        exists = await connection.fetchval(
+            "SELECT count(*) FROM pg_database WHERE datname = $1", DATABASE_NAME
+        )
         if not exists:
             # Another process may have made it since: both errors mean that.
             with contextlib.suppress(asyncpg.DuplicateDatabaseError, asyncpg.UniqueViolationError):

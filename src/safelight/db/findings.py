@@ -12,7 +12,9 @@ from safelight.db.tasks import as_json
 _sql = statements("findings")
 
 
-async def insert_findings(connection: Connection, items: Sequence[Mapping[str, Any]]) -> list[tuple[str, UUID]]:
+async def insert_findings(
+    connection: Connection, items: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, UUID]]:
     """Keep findings; returns (kind, task id) of those that were not known yet."""
     rows = await _sql.insert_findings.rows(connection, items=as_json(items))
     return [(row["kind"], row["task_id"]) for row in rows]

@@ -32,9 +32,13 @@ async def lock_gate(connection: Connection, name: str) -> Gate:
     return Gate(row["is_closed"], row["failures"], row["reason"])
 
 
-async def close_gate(connection: Connection, name: str, *, for_s: float, reason: str, is_failure: bool) -> None:
+async def close_gate(
+    connection: Connection, name: str, *, for_s: float, reason: str, is_failure: bool
+) -> None:
     """Close a gate for `for_s` seconds; a failure also counts towards the breaker."""
-    await _sql.close_gate.run(connection, name=name, for_s=for_s, reason=reason, failures=1 if is_failure else 0)
+    await _sql.close_gate.run(
+        connection, name=name, for_s=for_s, reason=reason, failures=1 if is_failure else 0
+    )
 
 
 async def open_gate(connection: Connection, name: str) -> None:

@@ -32,9 +32,9 @@ ResultT = TypeVar("ResultT")
 class Group(Generic[ItemT, ResultT]):
     """Coalesces calls of one list verb; each caller gets its own result, nobody before the commit.
 
-    The verb takes an open transaction and a list and returns a list of equal length, in which an exception stands
-    for an item that was decided against. An exception that it raises rolls the batch back: a deadlock is tried
-    again, anything else makes the items run one by one, so that a poisoned item fails alone.
+    The verb takes an open transaction and a list and returns a list of equal length, in which an exception
+    stands for an item that was decided against. An exception that it raises rolls the batch back: a deadlock
+    is tried again, anything else makes the items run one by one, so that a poisoned item fails alone.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Group(Generic[ItemT, ResultT]):
     async def _run(self, taken: list[tuple[ItemT, asyncio.Future[ResultT]]]) -> None:
         try:
             results = await self._transact([item for item, _ in taken])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - handed to the caller, whose item it is
             if len(taken) == 1:
                 _resolve(taken[0][1], error)
                 return
@@ -86,7 +86,9 @@ class Group(Generic[ItemT, ResultT]):
             return
         except BaseException as error:
             for _, future in taken:
-                _resolve(future, asyncio.CancelledError() if isinstance(error, asyncio.CancelledError) else error)
+                _resolve(
+                    future, asyncio.CancelledError() if isinstance(error, asyncio.CancelledError) else error
+                )
             raise
         for (_, future), result in zip(taken, results, strict=True):
             _resolve(future, result)
@@ -95,12 +97,11 @@ class Group(Generic[ItemT, ResultT]):
         for tries in range(1, CONFLICT_TRIES + 1):
             try:
                 async with self._database.transaction() as connection:
-                    results = await self._verb(connection, items)
-                return results
+                    return await self._verb(connection, items)
             except CONFLICTS:
                 if tries == CONFLICT_TRIES:
                     raise
-                await asyncio.sleep(random.uniform(0.0, 0.01 * 2**tries))  # noqa: S311 - jitter, not a secret
+                await asyncio.sleep(random.uniform(0.0, 0.01 * 2**tries))
         raise AssertionError("unreachable")
 
 

@@ -17,7 +17,7 @@ async def check_secret(database: Database, secret: bytes) -> None:
     """Bind a new database to this secret key; refuse another key for an old one.
 
     Raises:
-        ConfigurationError: the database was made with another key, so that tokens, keys and links would be void.
+        ConfigurationError: the database was made with another key: its tokens, keys and links are void.
     """
     key_id = hashlib.sha256(b"safelight key id" + secret).hexdigest()[:16]
     async with database.connection() as connection:

@@ -48,18 +48,13 @@ async def grant(connection: Connection, account_id: UUID, amount: int, *, note: 
         raise LedgerError("a grant needs an amount other than 0")
     try:
         await _sql.insert_entry.run(
-            connection, account_id=account_id, kind="grant" if amount > 0 else "adjust", amount=amount, note=note
+            connection,
+            account_id=account_id,
+            kind="grant" if amount > 0 else "adjust",
+            amount=amount,
+            note=note,
         )
     except asyncpg.CheckViolationError:
         raise LedgerError("more credits than are available cannot be taken back") from None
     except asyncpg.ForeignKeyViolationError:
         raise LedgerError("there is no such account") from None
-
-
-async def insert_loss(
-    connection: Connection, *, task_id: UUID, attempt: int, provider: str, cost: float, reason: str
-) -> None:
-    """Note what was paid upstream without a capture."""
-    await _sql.insert_loss.run(
-        connection, task_id=task_id, attempt=attempt, provider=provider, cost=cost, reason=reason
-    )

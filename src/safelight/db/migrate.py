@@ -49,17 +49,21 @@ async def _upgrade_tables(connection: asyncpg.Connection, url: str) -> str:
     scripts = ScriptDirectory.from_config(config)
     head = scripts.get_current_head() or ""
     has_table = await connection.fetchval("SELECT to_regclass('safelight.alembic_version') IS NOT NULL")
-    current = await connection.fetchval("SELECT version_num FROM safelight.alembic_version") if has_table else None
+    current = (
+        await connection.fetchval("SELECT version_num FROM safelight.alembic_version") if has_table else None
+    )
     if current == head:
         return head
     if current is not None and current not in {script.revision for script in scripts.walk_revisions()}:
-        raise ConfigurationError(f"the database is at {current}, which this version of safelight does not know")
+        raise ConfigurationError(
+            f"the database is at {current}, which this version of safelight does not know"
+        )
     await asyncio.to_thread(_run_alembic, config, url)
     return head
 
 
 def _run_alembic(config: Config, url: str) -> None:
-    from alembic import command  # noqa: PLC0415 - half a second of imports, needed on an upgrade only
+    from alembic import command
 
     attributes: dict[str, Any] = config.attributes
     attributes["url"] = url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
@@ -43,7 +44,9 @@ _sql = statements("queue")
 def queue_queries(connection: Connection) -> Queries:
     """The queue's own operations on this connection (and in its transaction)."""
     # A pooled connection behaves like the connection that it stands for.
-    return Queries(AsyncpgDriver(cast("asyncpg.Connection", connection)), qbe=_ENVIRONMENT, qbq=_QUEUE, qbs=_SCHEDULER)
+    return Queries(
+        AsyncpgDriver(cast("asyncpg.Connection", connection)), qbe=_ENVIRONMENT, qbq=_QUEUE, qbs=_SCHEDULER
+    )
 
 
 async def enqueue_permits(connection: Connection, providers: Sequence[str]) -> None:
@@ -55,15 +58,24 @@ async def enqueue_permits(connection: Connection, providers: Sequence[str]) -> N
     )
 
 
-async def enqueue_archives(connection: Connection, tasks: Sequence[tuple[UUID, int]]) -> None:
-    """Wake the archiving of these (task, copy number) pairs; a pair that already waits is skipped."""
-    if not tasks:
+@dataclass(frozen=True, slots=True)
+class DueCopy:
+    """A task whose results are to be copied: the shorter they live (seconds), the sooner."""
+
+    task_id: UUID
+    number: int
+    lifetime_s: float
+
+
+async def enqueue_archives(connection: Connection, copies: Sequence[DueCopy]) -> None:
+    """Wake the archiving of these tasks; one that already waits with the same copy number is skipped."""
+    if not copies:
         return
     await queue_queries(connection).enqueue(
-        [ARCHIVE] * len(tasks),
-        [str(task_id).encode() for task_id, _ in tasks],
-        [0] * len(tasks),
-        dedupe_key=[f"{ARCHIVE}:{task_id}:{number}" for task_id, number in tasks],
+        [ARCHIVE] * len(copies),
+        [str(copy.task_id).encode() for copy in copies],
+        [-int(copy.lifetime_s) for copy in copies],
+        dedupe_key=[f"{ARCHIVE}:{copy.task_id}:{copy.number}" for copy in copies],
         on_conflict="skip",
     )
 
@@ -81,7 +93,9 @@ async def providers_with_due_tasks(
     connection: Connection, providers: Sequence[str], *, overdue_s: float = 0.0
 ) -> list[str]:
     """Those of the providers that have a waiting task due for at least `overdue_s` seconds."""
-    rows = await _sql.providers_with_due_tasks.rows(connection, providers=list(providers), overdue_s=overdue_s)
+    rows = await _sql.providers_with_due_tasks.rows(
+        connection, providers=list(providers), overdue_s=overdue_s
+    )
     return [row["provider"] for row in rows]
 
 

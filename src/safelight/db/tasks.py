@@ -106,7 +106,8 @@ def outputs_of(text: str) -> tuple[Output, ...]:
 def outputs_json(outputs: Sequence[Output]) -> list[dict[str, str]]:
     """The shape in which outputs are kept; bytes must have been staged before."""
     return [
-        {"staged_key": output.staged_key} if output.staged_key else {"url": output.url or ""} for output in outputs
+        {"staged_key": output.staged_key} if output.staged_key else {"url": output.url or ""}
+        for output in outputs
     ]
 
 
@@ -123,9 +124,16 @@ async def find_receipts(
     connection: Connection, route: str, pairs: Sequence[tuple[UUID, str]]
 ) -> dict[tuple[UUID, str], Receipt]:
     """Earlier answers by (account, key); expired ones are forgotten on the way."""
-    keys = {"account_ids": [account for account, _ in pairs], "keys": [key for _, key in pairs], "route": route}
+    keys = {
+        "account_ids": [account for account, _ in pairs],
+        "keys": [key for _, key in pairs],
+        "route": route,
+    }
     rows = await _sql.find_receipts.rows(connection, **keys)
-    return {(row["account_id"], row["key"]): Receipt(row["fingerprint"], row["body"], row["task_id"]) for row in rows}
+    return {
+        (row["account_id"], row["key"]): Receipt(row["fingerprint"], row["body"], row["task_id"])
+        for row in rows
+    }
 
 
 async def insert_accepted(connection: Connection, items: Sequence[Item]) -> None:
@@ -155,7 +163,13 @@ async def capacity_taken(connection: Connection, provider: str) -> Taken:
 
 
 async def claim_fairest(
-    connection: Connection, provider: str, *, calls_free: int, images_free: int, is_idle: bool, answer_in_s: float
+    connection: Connection,
+    provider: str,
+    *,
+    calls_free: int,
+    images_free: int,
+    is_idle: bool,
+    answer_in_s: float,
 ) -> list[tuple[TaskRow, AttemptRow]]:
     """T2: the fairest due tasks with their attempts, leased for `answer_in_s` seconds."""
     rows = await _sql.claim_fairest.rows(
@@ -241,10 +255,10 @@ async def claim_looks(
     return [(task_of(row), attempt_of(row)) for row in rows]
 
 
-async def claim_archives(connection: Connection, *, room: int, lease_s: float) -> list[tuple[UUID, int]]:
-    """Archiving tasks whose copy is due, as (id, copy number)."""
+async def claim_archives(connection: Connection, *, room: int, lease_s: float) -> list[tuple[UUID, int, str]]:
+    """Archiving tasks whose copy is due, as (id, copy number, provider)."""
     rows = await _sql.claim_archives.rows(connection, room=room, lease_s=lease_s)
-    return [(row["id"], row["copies"]) for row in rows]
+    return [(row["id"], row["copies"], row["provider"]) for row in rows]
 
 
 async def lease_archive(connection: Connection, task_id: UUID, *, lease_s: float) -> bool:

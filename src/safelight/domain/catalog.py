@@ -12,7 +12,7 @@ from safelight.errors import ConfigurationError
 class Model:
     """A model as customers name it.
 
-    `price` is credits per picture; `max_n` pictures per task; `sizes` are "WxH" words ("" where any is taken);
+    `price` is credits per picture; `max_n` pictures per task; `sizes` are "WxH" words (none: any is taken);
     the P95 fields are seconds of upstream run time: the default until it is measured, its floor and its cap;
     `deadline_s` is how long after acceptance upstream a run may take before a person looks.
     """

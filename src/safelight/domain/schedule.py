@@ -38,7 +38,9 @@ class Pace:
     min_gap_s: float = 0.0
 
 
-def threshold_s(measured_p95_s: float | None, samples: int, *, default_s: float, floor_s: float, cap_s: float) -> float:
+def threshold_s(
+    measured_p95_s: float | None, samples: int, *, default_s: float, floor_s: float, cap_s: float
+) -> float:
     """The P95 to plan with: measured once there are enough samples, between the floor and the cap."""
     p95_s = default_s if measured_p95_s is None or samples < MIN_SAMPLES else measured_p95_s
     return min(max(p95_s, floor_s), cap_s)
@@ -68,7 +70,7 @@ def next_look_s(pace: Pace, looks: int, uniform: Uniform = random.uniform) -> fl
 def retry_after_s(tries: int, *, asked_s: float | None = None, uniform: Uniform = random.uniform) -> float:
     """Back-off before try number `tries` + 1: 1, 2, 4 … 60 s, ±20 %, never before the provider's own wish.
 
-    A wish beyond one hour, a negative or a broken one is not believed (field experience: `Retry-After: 99999`).
+    A wish beyond one hour or a negative one is not believed: `Retry-After: 99999` has been seen.
     """
     backoff_s = _spread(min(2.0 ** min(max(tries - 1, 0), 16), 60.0), uniform)
     if asked_s is None or not 0.0 <= asked_s <= 3600.0:

@@ -14,7 +14,7 @@ TOKEN_LENGTH = 44
 
 
 class CallbackTokens:
-    """Issues and reads tokens. The same attempt always has the same one, so that a re-send stays byte-equal."""
+    """Issues and reads tokens; an attempt always has the same one, so that a re-send stays byte-equal."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"safelight callback token", hashlib.sha256)

@@ -30,7 +30,9 @@ RESTART_S = 1.0
 class Lane:
     """Runs entry points until it is stopped; replaces its queue manager whenever that one ends."""
 
-    def __init__(self, name: str, database: Database, handlers: Mapping[str, Handler], *, budget: int) -> None:
+    def __init__(
+        self, name: str, database: Database, handlers: Mapping[str, Handler], *, budget: int
+    ) -> None:
         self._name = name
         self._database = database
         self._handlers = handlers
@@ -82,7 +84,9 @@ class Lane:
         finally:
             started.set()
             if connection is not None:
-                with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+                with contextlib.suppress(
+                    OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError
+                ):
                     await connection.close(timeout=2.0)
 
     async def _wait_for_end(self, instance: asyncio.Task[None]) -> None:

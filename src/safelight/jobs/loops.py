@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from safelight.db.tasks import AttemptRow, TaskRow
+from safelight.errors import StaleAttempt
 from safelight.lifecycle.check import Check
 
 log = structlog.get_logger()
@@ -21,11 +22,11 @@ async def repeat(name: str, interval_s: float, step: Callable[[], Awaitable[None
             await step()
         except Exception:
             log.exception("loop_step_failed", loop=name)
-        await asyncio.sleep(interval_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret
+        await asyncio.sleep(interval_s * random.uniform(0.8, 1.2))
 
 
 class Poller:
-    """Looks at one provider's due tasks within its own budget, so that a hanging provider starves no other."""
+    """Looks at one provider's due tasks within its own budget: a hanging provider starves no other."""
 
     def __init__(self, check: Check, provider_name: str, *, budget: int) -> None:
         self._check = check
@@ -55,6 +56,7 @@ class Poller:
     async def _look(self, task: TaskRow, attempt: AttemptRow) -> None:
         try:
             await self._check.check(task, attempt)
+        except StaleAttempt:
+            log.info("look_overtaken", task_id=str(task.id))
         except Exception:
             log.exception("look_broke", task_id=str(task.id))
-

@@ -20,7 +20,7 @@ class Permits:
         self._in_flight = 0
 
     async def run(self, provider_name: str) -> None:
-        """Claim and send until nothing is due or nothing more fits; each finished call makes room for the next."""
+        """Claim and send until nothing is due or nothing fits; a finished call makes room for the next."""
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -40,7 +40,9 @@ class Permits:
         room = self._budget - self._in_flight
         if room < 1:
             return True
-        self._in_flight += room  # reserved, so that permits running beside this one do not claim the same room
+        self._in_flight += (
+            room  # reserved, so that permits running beside this one do not claim the same room
+        )
         items: list[Claim] = []
         try:
             claims = await self._dispatch.claim(provider_name, room)

@@ -25,7 +25,9 @@ PRUNE_S = 86_400.0
 class Worker:
     """Everything that works without being asked."""
 
-    def __init__(self, context: Context, dispatch: Dispatch, check: Check, archive: Archive, sweep: Sweep) -> None:
+    def __init__(
+        self, context: Context, dispatch: Dispatch, check: Check, archive: Archive, sweep: Sweep
+    ) -> None:
         self._settings = context.settings
         self._archive = archive
         self._sweep = sweep
@@ -64,7 +66,8 @@ class Worker:
         await asyncio.gather(*self._loops, return_exceptions=True)
         drain_s = self._settings.drain_s
         await asyncio.gather(
-            *(lane.stop(drain_s) for lane in self._lanes), *(poller.drain(drain_s) for poller in self._pollers)
+            *(lane.stop(drain_s) for lane in self._lanes),
+            *(poller.drain(drain_s) for poller in self._pollers),
         )
         for supervisor in self._supervisors:
             supervisor.cancel()

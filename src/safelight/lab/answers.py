@@ -14,13 +14,12 @@ from safelight.lab.studio import Studio
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANG_MOST_S = 300.0
 HANG_LOOK_S = 0.2
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def answer(value: object, status: int = 200) -> web.Response:
     """A JSON answer."""
-    return web.Response(
-        status=status, body=json.dumps(value, separators=(",", ":")).encode(), content_type="application/json"
-    )
+    return web.Response(status=status, body=_encode(value).encode(), content_type="application/json")
 
 
 def polite(handler: Handler) -> Handler:
@@ -64,5 +63,6 @@ async def withhold(request: web.Request, job: Job, studio: Studio) -> bool:
 async def _hang(request: web.Request, studio: Studio) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + HANG_MOST_S
-    while not studio.stopping.is_set() and request.transport is not None and loop.time() < until:
+    # aiohttp has no event for a client that went away, so this looks.
+    while not studio.stopping.is_set() and request.transport is not None and loop.time() < until:  # noqa: ASYNC110
         await asyncio.sleep(HANG_LOOK_S)

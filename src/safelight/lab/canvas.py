@@ -52,17 +52,29 @@ class Canvas:
         span = (self.width, max(2, int((bottom - top) * self.height)))
         self.image.paste(colour, (0, int(top * self.height)), soft.resize(span, SMOOTH))
 
-    def shape(self, colours: Sequence[Colour], draw: Callable[[ImageDraw.ImageDraw, "Pen"], None]) -> None:
-        """Paint what `draw` draws (white on black, twice the size) in a vertical gradient, with soft edges."""
-        mask = Image.new("L", (self.width * 2, self.height * 2))
-        draw(ImageDraw.Draw(mask), Pen(self))
+    def shape(
+        self,
+        colours: Sequence[Colour],
+        draw: Callable[[ImageDraw.ImageDraw, "Pen"], None],
+        *,
+        top: float = 0.0,
+        bottom: float = 1.0,
+    ) -> None:
+        """Paint what `draw` draws (as a doubled mask) in a vertical gradient, with soft edges.
+
+        `top` and `bottom` tell where it can be at most, so that no more of the mask is worked on.
+        """
+        above = min(max(0, int(top * self.height)), self.height - 1)
+        below = min(self.height, max(above + 1, int(bottom * self.height) + 1))
+        mask = Image.new("L", (self.width * 2, (below - above) * 2))
+        draw(ImageDraw.Draw(mask), Pen(self, above * 2))
         box = mask.getbbox()
         if box is None:
             return
-        left, top = box[0] // 2, box[1] // 2
-        right, bottom = (box[2] + 1) // 2, (box[3] + 1) // 2
-        soft = mask.crop((left * 2, top * 2, right * 2, bottom * 2)).reduce(2)
-        self.image.paste(gradient(colours, right - left, bottom - top), (left, top), soft)
+        left, upper = box[0] // 2, box[1] // 2
+        right, lower = (box[2] + 1) // 2, (box[3] + 1) // 2
+        soft = mask.reduce(2, (left * 2, upper * 2, right * 2, lower * 2))
+        self.image.paste(gradient(colours, right - left, lower - upper), (left, above + upper), soft)
 
     def ridge(self, heights: Sequence[float], colours: Sequence[Colour]) -> None:
         """Land below a line of heights (shares of the height, left to right)."""
@@ -72,7 +84,7 @@ class Canvas:
             line = [pen.at(index * step, height) for index, height in enumerate(heights)]
             brush.polygon([pen.at(-0.01, 1.01), *line, pen.at(1.01, 1.01)], fill=255)
 
-        self.shape(colours, draw)
+        self.shape(colours, draw, top=min(heights) - 0.01)
 
     def _noise(self, columns: int, rows: int) -> Image.Image:
         grains = Image.frombytes("L", (columns, rows), self.random.randbytes(columns * rows))
@@ -82,18 +94,22 @@ class Canvas:
 class Pen:
     """Turns shares into positions on the doubled mask."""
 
-    def __init__(self, canvas: Canvas) -> None:
+    def __init__(self, canvas: Canvas, above: int) -> None:
+        self._above = above
         self._width = canvas.width * 2
         self._height = canvas.height * 2
         self.unit = canvas.unit * 2
 
     def at(self, x: float, y: float) -> Point:
         """A position from shares of width and height."""
-        return (x * self._width, y * self._height)
+        return (x * self._width, y * self._height - self._above)
 
     def near(self, at: Point, x: float, y: float) -> Point:
         """A position away from another one, in shares of the short side."""
-        return (at[0] * self._width + x * self.unit, at[1] * self._height + y * self.unit)
+        return (
+            at[0] * self._width + x * self.unit,
+            at[1] * self._height + y * self.unit - self._above,
+        )
 
     def box(self, at: Point, x: float, y: float, *, radius: tuple[float, float]) -> tuple[Point, Point]:
         """The box of an ellipse around a position near another one."""
@@ -112,7 +128,9 @@ def gradient(colours: Sequence[Colour], width: int, height: int) -> Image.Image:
         index = min(int(place), last - 1) if last else 0
         second = colours[min(index + 1, last)]
         strip.putpixel((0, row), mix(colours[index], second, place - index))
-    return strip.resize((1, max(1, height)), PLAIN).resize((max(1, width), max(1, height)), Image.Resampling.NEAREST)
+    return strip.resize((1, max(1, height)), PLAIN).resize(
+        (max(1, width), max(1, height)), Image.Resampling.NEAREST
+    )
 
 
 def rolling(random: Random, *, base: float, swing: float, waves: float, rough: float = 0.0) -> list[float]:

@@ -50,7 +50,8 @@ async def start_lab(*, host: str, port: int, data_dir: Path, knobs: str) -> LabC
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C reaches the parent, which ends the child in order
     )
-    assert process.stdout is not None and process.stderr is not None  # noqa: S101 - asked for above
+    assert process.stdout is not None  # noqa: S101 - asked for above
+    assert process.stderr is not None  # noqa: S101 - asked for above
     try:
         line = await asyncio.wait_for(process.stdout.readline(), START_S)
     except TimeoutError:
@@ -71,6 +72,11 @@ async def _relay(stream: asyncio.StreamReader) -> None:
         sys.stderr.write(line.decode(errors="replace"))
 
 
+def _tell_port(port: int) -> None:
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """The child's own entry: one JSON argument, the port as the first line of standard output."""
     order = json.loads(sys.argv[1])
@@ -81,7 +87,7 @@ def main() -> None:
             data_dir=Path(order["data_dir"]),
             knobs=Knobs.parse(order["knobs"]),
             die_with_stdin=True,
-            on_ready=lambda port: print(port, flush=True),
+            on_ready=_tell_port,
         )
     )
 

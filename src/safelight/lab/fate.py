@@ -10,7 +10,7 @@ from safelight.lab.knobs import Knobs
 FORGERIES = ("wrong", "none", "non_ascii")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Fate:
     """What will become of one job."""
 
@@ -73,7 +73,7 @@ def decide_fate(knobs: Knobs, *, n: int, random: Random) -> Fate:
 
 
 def _hits(probability: float, random: Random) -> bool:
-    return random.random() < probability
+    return probability > 0 and random.random() < probability
 
 
 def _delay(delay_s: float | tuple[float, float], random: Random) -> float:

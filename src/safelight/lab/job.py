@@ -1,8 +1,8 @@
 """A job: what the lab accepted, how far it is, and its lines in the ledger."""
 
 import asyncio
+import base64
 import os
-import string
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -11,7 +11,6 @@ from safelight.lab.submits import Submit
 
 QUEUE_SHARE, QUEUE_MOST_S = 0.1, 1.0
 _PREFIX = {"sync": "syn_", "poll": "pol_", "callback": "cal_"}
-_LETTERS = string.ascii_letters + string.digits
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +69,7 @@ class Job:
     def from_submit(cls, submit: Submit, fate: Fate, *, key: str | None, now: float) -> Self:
         """A fresh job with a random id."""
         return cls(
-            id=_PREFIX[submit.shape] + _random_letters(20),
+            id=_PREFIX[submit.shape] + _random_id(),
             shape=submit.shape,
             prompt=submit.prompt,
             n=submit.n,
@@ -90,13 +89,8 @@ class Job:
         return cls(fate=Fate.from_json(line["fate"]), **{name: line[name] for name in _KEPT})
 
 
-def _random_letters(count: int) -> str:
-    number = int.from_bytes(os.urandom(count))
-    letters = []
-    for _ in range(count):
-        number, rest = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[rest])
-    return "".join(letters)
+def _random_id() -> str:
+    return base64.b64encode(os.urandom(15), b"Az").decode()
 
 
 _KEPT = (

@@ -1,5 +1,7 @@
 """The poll and callback shapes: a submit answered with an id, then polls, lists and cancels."""
 
+from math import isnan
+
 from aiohttp import web
 
 from safelight.lab.answers import answer, withhold
@@ -79,7 +81,7 @@ def _moment(text: str | None, default: float) -> float:
         moment = float(text)
     except ValueError:
         raise invalid("since and until are unix times") from None
-    if moment != moment:
+    if isnan(moment):
         raise invalid("since and until are unix times")
     return moment
 

@@ -35,7 +35,12 @@ def snow_caps(canvas: Canvas, heights: list[float], palette: Palette) -> None:
         lower = [pen.at(index / 128, height) for index, height in enumerate(edge)]
         brush.polygon([*upper, *reversed(lower)], fill=215)
 
-    canvas.shape([mix(palette.light, (255, 255, 255), 0.6), mix(palette.light, palette.far, 0.45)], draw)
+    canvas.shape(
+        [mix(palette.light, (255, 255, 255), 0.6), mix(palette.light, palette.far, 0.45)],
+        draw,
+        top=top - 0.01,
+        bottom=line + 0.01,
+    )
 
 
 def pines(canvas: Canvas, palette: Palette, *, base: float, size: float, depth: float) -> None:
@@ -55,7 +60,11 @@ def pines(canvas: Canvas, palette: Palette, *, base: float, size: float, depth: 
             x += size * random.uniform(0.12, 0.34)
         brush.rectangle((pen.at(0, base - 0.005), pen.at(1, 1)), fill=255)
 
-    canvas.shape([mix(colour, palette.far, 0.15), colour, mix(colour, palette.near, 0.4)], draw)
+    canvas.shape(
+        [mix(colour, palette.far, 0.15), colour, mix(colour, palette.near, 0.4)],
+        draw,
+        top=base - size * 1.7 * canvas.unit / canvas.height,
+    )
 
 
 def skyline(canvas: Canvas, palette: Palette, *, base: float, size: float, depth: float) -> None:
@@ -69,13 +78,15 @@ def skyline(canvas: Canvas, palette: Palette, *, base: float, size: float, depth
 
     def draw(brush: Brush, pen: Pen) -> None:
         for left, wide, tall in towers:
-            brush.rectangle((pen.at(left, base - tall), pen.at(left + wide, 1)), fill=255)
+            brush.rectangle((pen.at(left, base - tall), pen.at(left + wide, base + 0.09)), fill=255)
             if tall > size * 0.7:
                 middle = left + wide / 2
-                brush.line((pen.at(middle, base - tall), pen.at(middle, base - tall - 0.05)), fill=255, width=3)
+                brush.line(
+                    (pen.at(middle, base - tall), pen.at(middle, base - tall - 0.05)), fill=255, width=3
+                )
 
     colour = mix(palette.far, palette.near, depth)
-    canvas.shape([colour, mix(colour, palette.sky[2], 0.28)], draw)
+    canvas.shape([colour, mix(colour, palette.sky[2], 0.28)], draw, top=base - size - 0.06, bottom=base + 0.1)
     if depth > 0.4:
         _windows(canvas, palette, towers, base)
 
@@ -101,12 +112,16 @@ def birds(canvas: Canvas, palette: Palette) -> None:
 
     def draw(brush: Brush, pen: Pen) -> None:
         for _ in range(random.randint(4, 8)):
-            x, y, wing = random.uniform(-0.12, 0.12), random.uniform(-0.06, 0.06), random.uniform(0.009, 0.016)
+            x, y, wing = (
+                random.uniform(-0.12, 0.12),
+                random.uniform(-0.06, 0.06),
+                random.uniform(0.009, 0.016),
+            )
             for side in (-1, 1):
                 box = pen.box(middle, x + side * wing, y, radius=(wing, wing * 0.8))
                 brush.arc(box, 200 if side < 0 else 210, 330 if side < 0 else 340, fill=230, width=4)
 
-    canvas.shape([mix(palette.near, palette.sky[0], 0.3)] * 2, draw)
+    canvas.shape([mix(palette.near, palette.sky[0], 0.3)] * 2, draw, bottom=0.6)
 
 
 def boat(canvas: Canvas, palette: Palette, *, horizon: float) -> None:
@@ -115,7 +130,10 @@ def boat(canvas: Canvas, palette: Palette, *, horizon: float) -> None:
 
     def draw(brush: Brush, pen: Pen) -> None:
         hull = [(-0.06, -0.012), (0.065, -0.012), (0.045, 0.012), (-0.045, 0.012)]
-        sails = [[(0.002, -0.15), (0.002, -0.02), (0.052, -0.02)], [(-0.004, -0.13), (-0.004, -0.02), (-0.045, -0.02)]]
+        sails = [
+            [(0.002, -0.15), (0.002, -0.02), (0.052, -0.02)],
+            [(-0.004, -0.13), (-0.004, -0.02), (-0.045, -0.02)],
+        ]
         for corners in [hull, *sails]:
             brush.polygon([pen.near(at, x, y) for x, y in corners], fill=255)
 
@@ -181,14 +199,20 @@ def shoe(canvas: Canvas, palette: Palette, *, base: float) -> None:
         brush.ellipse(pen.box(at, -0.27, -0.13, radius=(0.05, 0.11)), fill=255)
 
     def draw_sole(brush: Brush, pen: Pen) -> None:
-        brush.rounded_rectangle((pen.near(at, -0.325, -0.05), pen.near(at, 0.345, 0.0)), pen.unit * 0.025, fill=255)
+        brush.rounded_rectangle(
+            (pen.near(at, -0.325, -0.05), pen.near(at, 0.345, 0.0)), pen.unit * 0.025, fill=255
+        )
 
     def draw_marks(brush: Brush, pen: Pen) -> None:
         brush.polygon([pen.near(at, x, y) for x, y in stripe], fill=235)
         for lace in range(4):
             x, y = -0.09 + lace * 0.048, -0.222 + lace * 0.027
-            brush.line((pen.near(at, x, y), pen.near(at, x + 0.045, y + 0.045)), fill=255, width=pen.unit // 90)
+            brush.line(
+                (pen.near(at, x, y), pen.near(at, x + 0.045, y + 0.045)), fill=255, width=pen.unit // 90
+            )
 
-    canvas.shape([mix(palette.accent, palette.light, 0.25), mix(palette.accent, palette.near, 0.3)], draw_upper)
+    canvas.shape(
+        [mix(palette.accent, palette.light, 0.25), mix(palette.accent, palette.near, 0.3)], draw_upper
+    )
     canvas.shape([(255, 255, 255), mix(palette.sky[2], (255, 255, 255), 0.4)], draw_sole)
     canvas.shape([(255, 255, 255), mix(palette.light, palette.accent, 0.12)], draw_marks)

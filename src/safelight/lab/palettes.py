@@ -87,7 +87,11 @@ def mix(first: Colour, second: Colour, share: float) -> Colour:
 def _around(hue: float, *, is_night: bool) -> Palette:
     dim = 0.45 if is_night else 1.0
     return Palette(
-        sky=(_hsv(hue - 0.05, 0.75, 0.55 * dim), _hsv(hue, 0.58, 0.88 * dim), _hsv(hue + 0.06, 0.25, 1.0 * dim)),
+        sky=(
+            _hsv(hue - 0.05, 0.75, 0.55 * dim),
+            _hsv(hue, 0.58, 0.88 * dim),
+            _hsv(hue + 0.06, 0.25, 1.0 * dim),
+        ),
         light=_hsv(hue + 0.08, 0.12, 1.0),
         far=_hsv(hue - 0.02, 0.5, 0.75 * dim),
         near=_hsv(hue - 0.07, 0.75, 0.16),

@@ -13,7 +13,9 @@ from safelight.lab.scenes import paint_scene
 
 PRE_DRAWN = (64, 64)
 PRE_DRAWN_COUNT = 16
-_PRE_DRAWN_WORDS = "night sea mountain forest city desert flower shoe cat lake hills blue red green gold abstract"
+_PRE_DRAWN_WORDS = (
+    "night sea mountain forest city desert flower shoe cat lake hills blue red green gold abstract"
+)
 _WORD = re.compile(r"\w+")
 _GRAIN_SIDE = 256
 

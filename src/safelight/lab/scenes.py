@@ -1,6 +1,7 @@
 """Scenes: the words of a prompt become a landscape with something in it."""
 
 from collections.abc import Callable, Set
+from dataclasses import replace
 from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance
@@ -69,7 +70,9 @@ def desert(canvas: Canvas, palette: Palette, sun_x: float) -> None:
         share = layer / 3
         line = rolling(random, base=0.56 + layer * 0.11, swing=0.05 + layer * 0.012, waves=0.7)
         lit = mix(mix(palette.far, palette.light, 0.35), palette.near, share * 0.55)
-        canvas.ridge(line, [lit, mix(lit, palette.near, 0.28), mix(palette.far, palette.near, 0.35 + share * 0.6)])
+        canvas.ridge(
+            line, [lit, mix(lit, palette.near, 0.28), mix(palette.far, palette.near, 0.35 + share * 0.6)]
+        )
 
 
 def lake(canvas: Canvas, palette: Palette, sun_x: float) -> None:
@@ -120,8 +123,11 @@ def prowl(canvas: Canvas, palette: Palette, sun_x: float) -> None:
 
 def studio(canvas: Canvas, palette: Palette, sun_x: float) -> None:
     """A thing on a bright table, lit from above."""
-    canvas.glow((0.5, 0.3), 0.8, palette.light, 0.9)
-    canvas.ridge([0.66] * 2, [mix(palette.sky[2], palette.light, 0.25), palette.sky[2]])
+    random = canvas.random
+    tone = random.choice((palette.light, palette.near, mix(palette.far, palette.accent, 0.4)))
+    palette = replace(palette, accent=mix(palette.accent, tone, random.uniform(0, 0.35)))
+    canvas.glow((random.uniform(0.2, 0.8), random.uniform(0.1, 0.4)), 0.8, palette.light, 0.9)
+    canvas.ridge([random.uniform(0.6, 0.7)] * 2, [mix(palette.sky[2], palette.light, 0.25), palette.sky[2]])
     shade = mix(palette.sky[2], palette.near, 0.55)
     shadow = Image.radial_gradient("L").point(lambda value: max(0, 150 - value))
     size = (int(canvas.unit * 0.8), int(canvas.unit * 0.11))

@@ -29,7 +29,7 @@ from safelight.lab.sync_shape import SyncShape
 
 BODY_MOST = 64 << 20
 STOP_S = 1.0
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 (read, not bound)
 
 
 @dataclass(slots=True, frozen=True)
@@ -59,7 +59,7 @@ async def serve_lab(
     data_dir: Path,
     knobs: Knobs,
     api_key: str = "lab-key",
-    callback_secret: str = "lab-secret",
+    callback_secret: str = "lab-secret",  # noqa: S107 (a simulated upstream has no secrets)
     die_with_stdin: bool = False,
     on_ready: Callable[[int], None] | None = None,
 ) -> None:

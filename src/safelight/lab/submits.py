@@ -15,7 +15,7 @@ _URL = re.compile(r"https?://[^/\s?#]+\S*")
 _PICTURE_SOURCE = re.compile(r"(https?://|data:image/)\S+")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Submit:
     """A checked submit."""
 

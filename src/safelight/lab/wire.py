@@ -1,6 +1,7 @@
 """The wire: a lean HTTP/1.1 POST over kept connections, several times cheaper than a general client."""
 
 import asyncio
+from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
 CONNECTIONS = 200
@@ -71,8 +72,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_closed = True
@@ -81,7 +81,8 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._answer is None or self._answer.done():
-            return self.close()
+            self.close()
+            return
         self._received += data
         try:
             status = self._read_answer()

@@ -94,7 +94,9 @@ class Accept:
         self, connection: Connection, wishes: Sequence[Wish]
     ) -> Sequence[Accepted | Exception]:
         accounts = await ledger.lock_accounts(connection, {wish.account_id for wish in wishes})
-        receipts = await tasks.find_receipts(connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes])
+        receipts = await tasks.find_receipts(
+            connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes]
+        )
         results: list[Accepted | Exception] = []
         items: list[dict[str, Any]] = []
         for wish in wishes:

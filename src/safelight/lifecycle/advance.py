@@ -51,8 +51,8 @@ class Callback:
 class News:
     """An update or a setback about one attempt of one task.
 
-    `looks` and `wake_in_s` come from a look that showed nothing new; `is_throttled` marks a send that was turned
-    away for its rate; `retry_after_s` is the provider's wish in seconds.
+    `looks` and `wake_in_s` come from a look that showed nothing new; `is_throttled` marks a send that was
+    turned away for its rate; `retry_after_s` is the provider's wish in seconds.
     """
 
     task_id: UUID
@@ -84,14 +84,20 @@ class Advance:
         NEWS.labels(news.origin, verdict).inc()
         return verdict
 
-    async def _advance_many(self, connection: Connection, batch: Sequence[News]) -> Sequence[Verdict | Exception]:
+    async def _advance_many(
+        self, connection: Connection, batch: Sequence[News]
+    ) -> Sequence[Verdict | Exception]:
         ids = {news.task_id for news in batch}
         accounts = await tasks.accounts_of_tasks(connection, list(ids))
-        settling = {accounts[news.task_id] for news in batch if _may_settle(news) and news.task_id in accounts}
+        settling = {
+            accounts[news.task_id] for news in batch if _may_settle(news) and news.task_id in accounts
+        }
         if settling:
             await ledger.lock_accounts(connection, settling)
         rows = await tasks.lock_tasks(connection, list(accounts))
-        sheet = _Sheet(self._context, connection, Changes(rows), await self._attempts_of(connection, batch, rows))
+        sheet = _Sheet(
+            self._context, connection, Changes(rows), await self._attempts_of(connection, batch, rows)
+        )
         await sheet.learn(batch)
         verdicts = [await sheet.apply(news) for news in batch]
         await sheet.write()
@@ -161,9 +167,7 @@ class _Sheet:
             return self._file(news, Verdict.DUPLICATE)
         decision = self._decide(news, row, attempt)
         self._learn_attempt(news, row, attempt, decision)
-        if decision.finding and news.update:
-            detail = {"outputs": outputs_json(news.update.outputs), "upstream_status": news.update.upstream_status}
-            self._changes.find(decision.finding, row.id, news.attempt, detail, news.update.cost)
+        self._keep_findings(news, row, decision)
         await self._follow(news, row, attempt, decision)
         if decision.is_look_wanted:
             self._hints.append(row.id)
@@ -176,6 +180,17 @@ class _Sheet:
             await inbox.insert_callbacks(self._connection, self._callbacks)
         if self._hints:
             await tasks.bring_look_forward(self._connection, self._hints, gap_s=HINT_GAP_S)
+
+    def _keep_findings(self, news: News, row: TaskRow, decision: Decision) -> None:
+        update = news.update
+        if update is None:
+            return
+        if decision.finding:
+            detail = {"outputs": outputs_json(update.outputs), "upstream_status": update.upstream_status}
+            self._changes.find(decision.finding, row.id, news.attempt, detail, update.cost)
+        if decision.outcome is AttemptOutcome.SUCCEEDED and len(update.outputs) > row.n:
+            detail = {"asked": row.n, "delivered": len(update.outputs)}
+            self._changes.find("surplus_outputs", row.id, news.attempt, detail, None)
 
     def _is_repeat(self, news: News) -> bool:
         return bool(news.update) and (
@@ -244,7 +259,14 @@ class _Sheet:
             else:
                 wake_in_s = await self._wake_in_s(target, news, row, attempt) if is_last else 0.0
                 detail = decision.failure.code if decision.failure else ""
-                self._changes.move(row.id, target, cause=_cause(news), wake_in_s=wake_in_s, detail=detail)
+                self._changes.move(
+                    row.id,
+                    target,
+                    cause=_cause(news),
+                    wake_in_s=wake_in_s,
+                    detail=detail,
+                    lifetime_s=self._context.lifetime_s(row.provider),
+                )
         if news.update is not None and not is_terminal(decision.path[-1]):
             self._note_hints(news.update, row)
 
@@ -298,4 +320,3 @@ class _Sheet:
 
 def _cause(news: News) -> str:
     return news.setback.value if news.setback else news.origin.value
-

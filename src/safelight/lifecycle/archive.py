@@ -22,7 +22,7 @@ from safelight.errors import AssetError, ProviderError, StaleAttempt
 from safelight.lifecycle.changes import ARCHIVE_LEASE_S, AssetItem, Changes
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.settle import Ending, Settle
-from safelight.telemetry import COPIES, point
+from safelight.telemetry import COPIES, LATE_COPIES, point
 
 log = structlog.get_logger()
 
@@ -58,6 +58,10 @@ class Archive:
         if found is None:
             return
         task, attempt = found
+        waited_s = (task.now - task.state_since).total_seconds()
+        if waited_s > self._context.lifetime_s(task.provider) / 2.0:
+            LATE_COPIES.labels(task.provider).inc()
+            log.error("archive_late", task_id=str(task_id), provider=task.provider, waited_s=round(waited_s))
         if task.decode_tries >= MAX_DECODE_TRIES:
             log.error("picture_kills_worker", task_id=str(task_id))
             await self._end(task, [], attempt.outputs)
@@ -130,7 +134,9 @@ class Archive:
     async def _conclude(self, task: TaskRow, attempt: AttemptRow, copies: Sequence[_Copy]) -> None:
         errors = [copy.error for copy in copies if copy.error is not None]
         for error in errors:
-            log.warning("copy_failed", task_id=str(task.id), reason=error.reason, is_retryable=error.is_retryable)
+            log.warning(
+                "copy_failed", task_id=str(task.id), reason=error.reason, is_retryable=error.is_retryable
+            )
         if any(error.reason == "storage" for error in errors):
             await self._wait_for_storage(task, errors[0])
             return
@@ -201,7 +207,9 @@ class Archive:
         waited_s = (task.now - task.state_since).total_seconds()
         async with self._context.database.transaction() as connection:
             for_s = retry_after_s(min(task.copies + 1, 6))
-            await gates.close_gate(connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True)
+            await gates.close_gate(
+                connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True
+            )
             await tasks.forget_decode(connection, task.id)
             if waited_s < STORAGE_PATIENCE_S:
                 note = {"id": task.id, "version": task.version, "wake_in_s": for_s}

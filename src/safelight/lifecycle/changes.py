@@ -11,6 +11,7 @@ import structlog
 
 from safelight.db import findings, ledger, tasks
 from safelight.db.queue import (
+    DueCopy,
     enqueue_archives,
     enqueue_permits,
     enqueue_unstaging,
@@ -29,6 +30,8 @@ log = structlog.get_logger()
 
 ARCHIVE_LEASE_S = 150.0
 """Longer than the longest fetch (120 s), so that a copy under way is not started twice."""
+UNKNOWN_LIFETIME_S = 1_800.0
+"""A result URL whose lifetime is not declared counts as living half an hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Changes:
     _patches: list[dict[str, Any]] = field(default_factory=list)
     _progress: list[dict[str, Any]] = field(default_factory=list)
     _findings: list[dict[str, Any]] = field(default_factory=list)
-    _archives: list[tuple[UUID, int]] = field(default_factory=list)
+    _archives: list[DueCopy] = field(default_factory=list)
     _freed: set[str] = field(default_factory=set)
     _staged: list[UUID] = field(default_factory=list)
 
@@ -84,8 +87,12 @@ class Changes:
         detail: str = "",
         review_reason: ReviewReason | None = None,
         decide_in_s: float | None = None,
+        lifetime_s: float = UNKNOWN_LIFETIME_S,
     ) -> None:
-        """Move along one arrow to a state that is not terminal; `wake_in_s` is when to look at it next."""
+        """Move along one arrow to a state that is not terminal.
+
+        `wake_in_s` is when to look at it next; `lifetime_s` is how long results live that must now be copied.
+        """
         work = self._work(task_id)
         self._check_arrow(work, target)
         while len(self._moves) <= work.steps:
@@ -104,7 +111,7 @@ class Changes:
             }
         )
         if target is State.ARCHIVING:
-            self._archives.append((task_id, 0))
+            self._archives.append(DueCopy(task_id, 0, lifetime_s))
         if target is State.REVIEW:
             REVIEWS.labels(str(review_reason)).inc()
             log.warning("review_needed", task_id=str(task_id), reason=str(review_reason), cause=cause)
@@ -141,9 +148,7 @@ class Changes:
                 "failure_class": failure.failure_class if failure else None,
                 "failure_code": failure.code if failure else None,
                 "cause": cause,
-                "assets": [
-                    {name: getattr(asset, name) for name in AssetItem.__slots__} for asset in assets
-                ],
+                "assets": [{name: getattr(asset, name) for name in AssetItem.__slots__} for asset in assets],
             }
         )
         if is_staged:
@@ -158,7 +163,9 @@ class Changes:
         """Note progress or the next look of a task that stays where it is."""
         self._progress.append({"id": task_id, **progress})
 
-    def find(self, kind: str, task_id: UUID, attempt: int, detail: dict[str, Any], cost: float | None) -> None:
+    def find(
+        self, kind: str, task_id: UUID, attempt: int, detail: dict[str, Any], cost: float | None
+    ) -> None:
         """Keep a difference for a person."""
         provider = self._work(task_id).row.provider
         self._findings.append(
@@ -200,7 +207,7 @@ class Changes:
             for kind, task_id in await findings.insert_findings(connection, self._findings):
                 FINDINGS.labels(kind).inc()
                 log.warning("finding", kind=kind, task_id=str(task_id))
-        still_archiving = [pair for pair in self._archives if self.state_of(pair[0]) is State.ARCHIVING]
+        still_archiving = [copy for copy in self._archives if self.state_of(copy.task_id) is State.ARCHIVING]
         await enqueue_archives(connection, still_archiving)
         await enqueue_unstaging(connection, self._staged)
         if self._freed:

@@ -31,7 +31,7 @@ ABSENT_LOOKS = 2
 """Look-ups that must not find an attempt before it counts as never accepted."""
 STUCK_SHARE = 0.2
 STUCK_MIN = 10
-"""Above this share of a provider's running tasks (and at least so many), being stuck is the provider's trouble."""
+"""Above this share of its running tasks (and at least so many), being stuck is the provider's trouble."""
 NO_RESULT = Failure(FailureClass.UPSTREAM_FAULT, "no_result")
 NOT_STARTED = Failure(FailureClass.ENVIRONMENT, "not_started")
 
@@ -92,10 +92,13 @@ class Check:
             await self._send_again(provider, task, attempt)
         elif how is AfterUncertain.LOOK_UP:
             await self._look_up(provider, task, attempt)
-        elif provider.capabilities.is_synchronous or not provider.capabilities.calls_back:
+        elif not self._can_call_back(provider):
             await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)  # no news can ever come
         else:
             await self._note_look(task, looks=task.looks, wake_in_s=self._until_deadline_s(task))
+
+    def _can_call_back(self, provider: Provider) -> bool:
+        return provider.capabilities.calls_back and self._context.settings.public_url is not None
 
     async def _send_again(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
         answer_in_s = provider.capabilities.submit_timeout_s + ANSWER_MARGIN_S

@@ -13,6 +13,7 @@ from safelight.domain.catalog import Catalog
 from safelight.domain.provider import Provider
 from safelight.domain.tokens import CallbackTokens
 from safelight.errors import ConfigurationError
+from safelight.lifecycle.changes import UNKNOWN_LIFETIME_S
 from safelight.lifecycle.pace import Paces
 from safelight.settings import Settings
 
@@ -30,6 +31,12 @@ class Context:
     pictures: PicturePool
     tokens: CallbackTokens
     paces: Paces
+
+    def lifetime_s(self, provider_name: str) -> float:
+        """How long a provider's result URLs live, seconds."""
+        found = self.providers.get(provider_name)
+        declared_s = found.capabilities.result_lifetime_s if found else None
+        return UNKNOWN_LIFETIME_S if declared_s is None else declared_s
 
     def provider(self, name: str) -> Provider:
         """The provider of this name.

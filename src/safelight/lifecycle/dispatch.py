@@ -68,7 +68,7 @@ class Dispatch:
         self._advance = advance
 
     async def claim(self, provider_name: str, room: int) -> Claims:
-        """T2: claim the fairest due tasks, at most `room`, within the provider's limits; commits the attempts."""
+        """T2: claim the fairest due tasks, at most `room`, within the provider's limits, and commit."""
         provider = self._context.providers.get(provider_name)
         if provider is None or room < 1:
             return Claims([], is_limited=False)
@@ -82,7 +82,9 @@ class Dispatch:
             calls_free = min(room, _calls_free(capabilities, taken))
             if gate.failures:
                 calls_free = min(calls_free, 1 - min(taken.calls, 1))  # one probe at a time
-            images_free = NO_LIMIT if capabilities.max_active is None else capabilities.max_active - taken.images
+            images_free = (
+                NO_LIMIT if capabilities.max_active is None else capabilities.max_active - taken.images
+            )
             if calls_free < 1 or images_free < 1:
                 return Claims([], is_limited=True)
             claimed = await tasks.claim_fairest(
@@ -142,10 +144,14 @@ class Dispatch:
         return replace(update, outputs=tuple(staged))
 
     def news_of_error(self, task: TaskRow, attempt: AttemptRow, error: ProviderError) -> News:
-        """What a failed submit says about the attempt: the one question is whether it may have been accepted."""
+        """What a failed submit says about the attempt. The one question: may it have been accepted?"""
         SENDS.labels(task.provider, error.code).inc()
         log.warning(
-            "send_failed", task_id=str(task.id), provider=task.provider, code=error.code, excerpt=error.excerpt
+            "send_failed",
+            task_id=str(task.id),
+            provider=task.provider,
+            code=error.code,
+            excerpt=error.excerpt,
         )
         if isinstance(error, ProviderRefused):
             failure = Failure(FailureClass(error.failure_class), error.failure_code)
@@ -172,7 +178,9 @@ class Dispatch:
         async with self._context.database.transaction() as connection:
             failures = await gates.gate_failures(connection, gates.STORAGE)
             for_s = retry_after_s(failures + 1)
-            await gates.close_gate(connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True)
+            await gates.close_gate(
+                connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True
+            )
         log.error("storage_unavailable", reason=error.reason, closed_s=round(for_s, 1))
 
     def _submission(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> Submission:
@@ -236,4 +244,3 @@ def _calls_free(capabilities: Capabilities, taken: tasks.Taken) -> int:
     if capabilities.calls_per_s is not None:
         free = min(free, max(int(capabilities.calls_per_s), 1) - taken.sent_last_second)
     return free
-

@@ -45,7 +45,9 @@ class Settle:
         """
         return await self._group.do(ending)
 
-    async def _settle_many(self, connection: Connection, endings: Sequence[Ending]) -> Sequence[State | Exception]:
+    async def _settle_many(
+        self, connection: Connection, endings: Sequence[Ending]
+    ) -> Sequence[State | Exception]:
         ids = sorted({ending.task_id for ending in endings})
         accounts = await tasks.accounts_of_tasks(connection, ids)
         await ledger.lock_accounts(connection, set(accounts.values()))

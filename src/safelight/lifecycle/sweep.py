@@ -1,10 +1,16 @@
-"""The sweep: find rows whose next step is overdue and wake them again; a lost job costs only this interval."""
+"""The sweep: find rows whose next step is overdue and wake them; a lost job costs only its interval."""
 
 from __future__ import annotations
 
 from safelight.db import inbox, tasks
 from safelight.db.gates import STORAGE, closed_gates, gate_failures, open_gate
-from safelight.db.queue import enqueue_archives, enqueue_permits, providers_with_due_tasks, prune_queue
+from safelight.db.queue import (
+    DueCopy,
+    enqueue_archives,
+    enqueue_permits,
+    providers_with_due_tasks,
+    prune_queue,
+)
 from safelight.lifecycle.changes import ARCHIVE_LEASE_S
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
@@ -23,13 +29,15 @@ class Sweep:
         self._check = check
 
     async def wake(self) -> None:
-        """Permits for due tasks, jobs for due copies: what capacity that came free, back-offs and leases ask for."""
+        """Permits for due tasks and jobs for due copies, as freed capacity, back-offs and leases ask for."""
         async with self._context.database.transaction() as connection:
             providers = sorted(self._context.providers)
             due = await providers_with_due_tasks(connection, providers, overdue_s=OVERDUE_S)
             await enqueue_permits(connection, due)
-            archives = await tasks.claim_archives(connection, room=ROOM, lease_s=ARCHIVE_LEASE_S)
-            await enqueue_archives(connection, archives)
+            claimed = await tasks.claim_archives(connection, room=ROOM, lease_s=ARCHIVE_LEASE_S)
+            lifetime_s = self._context.lifetime_s
+            copies = [DueCopy(task_id, number, lifetime_s(provider)) for task_id, number, provider in claimed]
+            await enqueue_archives(connection, copies)
 
     async def tidy(self) -> None:
         """End what never started, forget old unknown callbacks, let the storage be tried again."""

@@ -36,6 +36,13 @@ asset AS (
     FROM ended CROSS JOIN moment CROSS JOIN LATERAL jsonb_to_recordset(ended.assets) AS asset (
         id uuid, position smallint, store_key text, content_type text, width integer, height integer, bytes bigint,
         sha256 text)
+),
+loss AS (
+    -- What the provider charged for attempts that brought the customer nothing is the operator's.
+    INSERT INTO losses (task_id, attempt, provider, cost, reason, created_at)
+    SELECT ended.id, attempts.number, attempts.provider, attempts.cost, ended.target, now
+    FROM ended JOIN attempts ON attempts.task_id = ended.id CROSS JOIN moment
+    WHERE attempts.cost > 0 AND (ended.target <> 'succeeded' OR attempts.number <> ended.attempt)
 )
 INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause, detail, created_at)
 SELECT id, account_id, version, source, target, attempt, cause, coalesce(failure_code, ''), now FROM ended, moment
@@ -45,8 +52,3 @@ RETURNING task_id;
 -- A grant or an adjustment by an operator; the balance follows by trigger.
 INSERT INTO entries (account_id, kind, available_delta, held_delta, note)
 VALUES (:account_id, :kind, :amount, 0, :note);
-
--- name: insert_loss!
--- What the operator paid upstream without a capture.
-INSERT INTO losses (task_id, attempt, provider, cost, reason)
-VALUES (:task_id, :attempt, :provider, :cost, :reason) ON CONFLICT DO NOTHING;

@@ -250,7 +250,7 @@ WITH due AS MATERIALIZED (
     ORDER BY wake_at LIMIT :room FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :lease_s), copies = copies + 1
-FROM due WHERE tasks.id = due.id RETURNING tasks.id, tasks.copies;
+FROM due WHERE tasks.id = due.id RETURNING tasks.id, tasks.copies, tasks.provider;
 
 -- name: lease_archive^
 -- One archive job takes its task; none if the state no longer asks for it.

@@ -1,0 +1,120 @@
+"""`safelight tasks`: list, show, wait for and cancel tasks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from safelight.cli.options import AsJson, DataDir, Output, Url
+from safelight.cli.output import clean, print_json, print_line, print_table, size_words, time_words
+from safelight.cli.remote import ask
+from safelight.cli.running import INTERRUPTED, fail
+from safelight.cli.timeline import Timeline, read_timeline
+from safelight.cli.waiting import check_output, report, save_pictures, wait_for
+
+if TYPE_CHECKING:
+    from safelight.client import AsyncClient, Task
+
+commands = typer.Typer(no_args_is_help=True, help="List, show, wait for and cancel tasks.")
+
+TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` printed.")]
+_PAGE = 100
+
+
+@commands.command(
+    "list",
+    epilog="""\
+Examples:
+
+\b
+  safelight tasks list
+  safelight tasks list --status failed --limit 200
+  safelight tasks list --json | jq -r '.data[].id'
+""",
+)
+def list_tasks(
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many at most.")] = 20,
+    status: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only processing, ready or failed ones.")
+    ] = None,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Go on where a list ended (next_cursor).")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """List the account's tasks, newest first."""
+
+    async def collect(client: AsyncClient) -> tuple[list[Task], str | None]:
+        found: list[Task] = []
+        after = cursor
+        while len(found) < limit:
+            page = await client.list(status=status, cursor=after, limit=min(_PAGE, limit - len(found)))
+            found.extend(page.data)
+            after = page.next_cursor
+            if after is None:
+                break
+        return found, after
+
+    found, after = ask(collect, data_dir=data_dir, url=url)
+    if as_json:
+        print_json({"data": [task.raw for task in found], "next_cursor": after})
+        return
+    rows = [(task.id, task.status, _how_far(task), task.created_at, task.model, task.prompt) for task in found]
+    print_table(["id", "status", "", "created", "model", "prompt"], rows)
+
+
+@commands.command()
+def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Show a task with its timeline.
+
+    On the machine of the service (and without --url) the timeline has every move and every attempt; elsewhere it
+    has what customers see.
+    """
+    inner = None if url else read_timeline(data_dir, task_id)
+    if inner is None:
+        task = ask(lambda client: client.get(task_id), data_dir=data_dir, url=url)
+    else:
+        task = ask(lambda client: client.get(task_id), data_dir=data_dir, url=url, advise=inner.print)
+    if as_json:
+        print_json({**task.raw, **(inner.as_json() if inner else {})})
+        return
+    _print_task(task)
+    print_line()
+    (inner or _public_timeline(task)).print()
+
+
+@commands.command()
+def wait(
+    task_id: TaskId,
+    output: Output = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Wait until a task has ended; with -o save its pictures."""
+    check_output(output)
+
+    async def finish(client: AsyncClient) -> tuple[Task, list[Path]]:
+        task = await wait_for(client, task_id)
+        return task, await save_pictures(client, task, output) if output else []
+
+    try:
+        task, saved = ask(finish, data_dir=data_dir, url=url)
+    except KeyboardInterrupt:
+        fail("interrupted; the task goes on. The same command waits for it again", code=INTERRUPTED)
+    report(task, saved, as_json=as_json)
+
+
+@commands.command()
+def cancel(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Ask for a task to be stopped; one that is already being drawn may still become ready."""
+    task = ask(lambda client: client.cancel(task_id), data_dir=data_dir, url=url)
+    if as_json:
+        print_json(task.raw)
+        return
+    print_line(f"{task.id}  {task.status}  {'canceled' if task.is_finished else 'cancel requested'}")

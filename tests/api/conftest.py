@@ -1,0 +1,104 @@
+"""Wiring of the door's tests: one database for all of them, an account of its own for each."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from safelight.api.parts import ApiParts
+from safelight.assets.local import LocalStore
+from safelight.assets.pictures import PicturePool
+from safelight.assets.signing import UrlSigner
+from safelight.db.database import Database
+from safelight.domain.catalog import Catalog, Model
+from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.receive import Receive
+from safelight.settings import Settings
+from tests.api.door import PEPPER, Door, FakeReceive, running_door
+from tests.world import Server, World, running_world
+
+CATALOG = Catalog(
+    [
+        Model(
+            "sketch",
+            "studio",
+            "sketch-1",
+            ("generate", "edit"),
+            2,
+            sizes=("64x64", "1024x1024"),
+            aspect_ratios=("1:1", "16:9"),
+            max_prompt_chars=100,
+            max_images=2,
+            is_default=True,
+        ),
+        Model("poster", "studio", "poster-1", ("generate",), 5, max_n=2, sizes=("",)),
+    ]
+)
+
+
+@pytest.fixture(scope="session")
+def door_url(server: Server) -> str:
+    """The database that the door's tests share."""
+    return asyncio.run(server.clone())
+
+
+@pytest.fixture
+def receive() -> FakeReceive:
+    """What stands behind the callback door."""
+    return FakeReceive()
+
+
+@pytest.fixture
+async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIterator[ApiParts]:
+    """The door's parts on the shared database."""
+    settings = Settings(data_dir=data_dir)
+    database = Database(door_url, pool_size=5)
+    await database.open()
+    pictures, store = PicturePool(), LocalStore(data_dir / "assets")
+
+    async def is_ready() -> bool:
+        return True
+
+    yield ApiParts(
+        settings=settings,
+        database=database,
+        catalog=CATALOG,
+        accept=Accept(database, settings),
+        cancel=Cancel(database),
+        receive=cast("Receive", receive),
+        store=store,
+        pictures=pictures,
+        signer=UrlSigner(b"a signing key of thirty-two bytes", key_id="1"),
+        pepper=PEPPER,
+        is_ready=is_ready,
+    )
+    await pictures.aclose()
+    await store.aclose()
+    await database.close()
+
+
+@pytest.fixture
+async def door(parts: ApiParts) -> AsyncIterator[Door]:
+    """A running door."""
+    async with running_door(parts) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def world(server: Server) -> AsyncIterator[World]:
+    """A lab and every verb, for tests that need a picture."""
+    async with running_world(server) as made:
+        yield made
+
+
+@pytest.fixture
+async def gallery(world: World) -> AsyncIterator[Door]:
+    """A door to that world."""
+    parts = dataclasses.replace(world.graph.api_parts(""), pepper=PEPPER)
+    async with running_door(parts) as opened:
+        yield opened

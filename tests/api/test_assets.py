@@ -1,0 +1,177 @@
+"""Downloads: by key or signed link, whole or in part, and only ever as the picture they are."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+from uuid import UUID
+
+import pytest
+
+from safelight.domain.ids import new_id
+from tests.api.door import Door
+from tests.world import World
+
+
+@dataclass
+class Picture:
+    """A picture in our storage and the door to it."""
+
+    door: Door
+    shown: dict[str, Any]
+    data: bytes
+
+    @property
+    def path(self) -> str:
+        return f"/v1/assets/{self.shown['id']}"
+
+
+@pytest.fixture
+async def picture(gallery: Door, world: World) -> AsyncIterator[Picture]:
+    task_id = (await gallery.submit({"model": "lab-sync", "prompt": "a lamp", "size": "64x64"})).json["id"]
+    await world.dispatch("lab-sync")
+    await world.archive_all()
+    shown = (await gallery.request("GET", f"/v1/tasks/{task_id}")).json["assets"][0]
+    data = (await gallery.request("GET", f"/v1/assets/{shown['id']}")).body
+    yield Picture(gallery, shown, data)
+
+
+async def test_a_key_and_a_link_give_the_same_untouched_bytes(picture: Picture) -> None:
+    assert hashlib.sha256(picture.data).hexdigest() == picture.shown["sha256"]
+    assert len(picture.data) == picture.shown["bytes"]
+    assert picture.data.startswith(b"\x89PNG")
+    assert (await picture.door.ask("GET", picture.shown["url"])).body == picture.data
+
+
+async def test_a_picture_is_sent_so_that_no_browser_takes_it_for_anything_else(picture: Picture) -> None:
+    for answer in (
+        await picture.door.request("GET", picture.path),
+        await picture.door.ask("GET", picture.shown["url"]),
+        await picture.door.ask("GET", picture.shown["thumbnail_url"]),
+    ):
+        headers = answer.headers
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Content-Disposition"].startswith("inline; filename=")
+        assert "sandbox" in headers["Content-Security-Policy"]
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cache-Control"].startswith("private")
+        assert len(headers.getall("Cache-Control")) == 1
+        assert headers["Content-Type"] in ("image/png", "image/webp")
+    life_s = int((await picture.door.ask("GET", picture.shown["url"])).headers["Cache-Control"].split("=")[1])
+    assert 800 < life_s <= 900
+
+
+async def test_an_unchecked_type_is_only_saved(picture: Picture, world: World) -> None:
+    await world.rows("UPDATE assets SET content_type = 'text/html' WHERE id = $1", UUID(picture.shown["id"]))
+    headers = (await picture.door.request("GET", picture.path)).headers
+    assert headers["Content-Type"] == "application/octet-stream"
+    assert headers["Content-Disposition"].startswith("attachment")
+
+
+async def test_a_thumbnail_is_a_small_webp_and_is_kept(picture: Picture, world: World) -> None:
+    first = await picture.door.ask("GET", picture.shown["thumbnail_url"])
+    assert (first.status, first.headers["Content-Type"]) == (200, "image/webp")
+    assert (first.body[:4], first.body[8:12]) == (b"RIFF", b"WEBP")
+    assert await world.graph.context.store.exists(f"thumbnails/{picture.shown['id']}.webp")
+    by_key = await picture.door.request("GET", f"{picture.path}/thumbnail")
+    assert by_key.body == first.body
+
+
+async def test_head_tells_what_get_would_send(picture: Picture) -> None:
+    for url in (picture.shown["url"], picture.shown["thumbnail_url"]):
+        head, get = await picture.door.ask("HEAD", url), await picture.door.ask("GET", url)
+        assert (head.status, head.body) == (200, b"")
+        for name in ("Content-Length", "Content-Type", "ETag"):
+            assert head.headers[name] == get.headers[name]
+
+
+async def test_a_link_with_anything_changed_is_forbidden(picture: Picture) -> None:
+    url = urlsplit(picture.shown["url"])
+    query = dict(parse_qsl(url.query))
+    changes = {
+        "account": str(new_id()),
+        "variant": "thumbnail",
+        "expires": str(int(query["expires"]) + 1),
+        "key": "2",
+        "signature": query["signature"][:-1] + ("0" if query["signature"][-1] != "0" else "1"),
+    }
+    for name, value in changes.items():
+        changed = url._replace(query=urlencode({**query, name: value})).geturl()
+        answer = await picture.door.ask("GET", changed)
+        assert (answer.status, answer.code) == (403, "link-wrong"), name
+        without = {other: kept for other, kept in query.items() if other != name}
+        answer = await picture.door.ask("GET", url._replace(query=urlencode(without)).geturl())
+        assert answer.status == (401 if name == "signature" else 403), name
+    for signature in ("", "é" * 64, "A" * 64, query["signature"].upper()):
+        changed = url._replace(query=urlencode({**query, "signature": signature})).geturl()
+        assert (await picture.door.ask("GET", changed)).status == 403
+    moved = picture.shown["url"].replace(picture.shown["id"], str(new_id()))
+    assert (await picture.door.ask("GET", moved)).status == 403
+    swapped = f"{picture.path}/thumbnail?{url.query}"
+    assert (await picture.door.ask("GET", swapped)).status == 403
+    assert (await picture.door.ask("POST", picture.shown["url"])).status == 405
+
+
+async def test_a_link_ends_when_it_says(picture: Picture) -> None:
+    signer, account = picture.door.parts.signer, picture.door.caller.account_id
+    query = signer.sign(
+        UUID(picture.shown["id"]), account_id=account, variant="original", expires_at=int(time.time()) - 1
+    )
+    answer = await picture.door.ask("GET", f"{picture.path}?{query}")
+    assert (answer.status, answer.code) == (403, "link-expired")
+
+
+async def test_a_genuine_link_to_nothing_is_not_found(picture: Picture, world: World) -> None:
+    await world.graph.context.store.delete(
+        await world.value("SELECT store_key FROM assets WHERE id = $1", UUID(picture.shown["id"]))
+    )
+    for url in (picture.shown["url"], picture.shown["thumbnail_url"]):
+        assert (await picture.door.ask("GET", url)).code == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "part"),
+    [
+        ("bytes=0-0", 206, slice(0, 1)),
+        ("bytes=5-9", 206, slice(5, 10)),
+        ("bytes=10-", 206, slice(10, None)),
+        ("bytes=-7", 206, slice(-7, None)),
+        ("bytes=5-99999999", 206, slice(5, None)),
+        ("bytes=0-", 200, slice(None)),
+        ("bytes=-99999999", 200, slice(None)),
+        ("bytes=9-5", 200, slice(None)),
+        ("bytes=0-1,5-6", 200, slice(None)),
+        ("bytes=" + ",".join(["0-0"] * 2_000), 200, slice(None)),
+        ("lines=0-1", 200, slice(None)),
+        ("bytes=a-b", 200, slice(None)),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_one_range_of_bytes_can_be_had(picture: Picture, asked: str, status: int, part: slice) -> None:
+    answer = await picture.door.request("GET", picture.path, headers={"Range": asked})
+    assert answer.status == status
+    assert answer.body == picture.data[part]
+    assert answer.headers["Content-Length"] == str(len(answer.body))
+    if status == 206:
+        start = picture.data.index(answer.body) if part.start is None else part.start % len(picture.data)
+        end = start + len(answer.body) - 1
+        assert answer.headers["Content-Range"] == f"bytes {start}-{end}/{len(picture.data)}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=99999999-", "bytes=-0"])
+async def test_a_range_outside_cannot_be_had(picture: Picture, asked: str) -> None:
+    answer = await picture.door.request("GET", picture.path, headers={"Range": asked})
+    assert (answer.status, answer.body) == (416, b"")
+    assert answer.headers["Content-Range"] == f"bytes */{len(picture.data)}"
+
+
+async def test_what_its_reader_has_already_is_not_sent_again(picture: Picture) -> None:
+    tag = f'"{picture.shown["sha256"]}"'
+    answer = await picture.door.request("GET", picture.path, headers={"If-None-Match": tag})
+    assert (answer.status, answer.body) == (304, b"")
+    stale = {"Range": "bytes=0-3", "If-Range": '"another"'}
+    assert (await picture.door.request("GET", picture.path, headers=stale)).body == picture.data
