@@ -119,7 +119,11 @@ class Graph:
 
 async def run_serve(settings: Settings, *, announce: Announce) -> None:
     """Embedded database, lab (when no provider is configured), API and worker, until SIGTERM or SIGINT."""
-    async with _until_stopped() as stop, _lab(settings) as with_lab, listening(with_lab) as listener:
+    async with (
+        _until_stopped() as stop,
+        _lab(settings, announce) as with_lab,
+        listening(with_lab) as listener,
+    ):
         placed = _with_own_address(with_lab, listener)
         async with _graph(placed) as (graph, revision):
             await _make_first_account(graph)
@@ -234,13 +238,14 @@ async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
 
 
 @contextlib.asynccontextmanager
-async def _lab(settings: Settings) -> AsyncIterator[Settings]:
+async def _lab(settings: Settings, announce: Announce) -> AsyncIterator[Settings]:
     """The lab as a child, unless one runs elsewhere; its address goes into the settings."""
     if settings.lab_url is not None:
         yield settings
         return
     child = await _start_lab(settings)
     try:
+        announce(f"the lab answers at {child.url}")
         yield settings.model_copy(update={"lab_url": child.url})
     finally:
         await child.stop()

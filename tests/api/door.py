@@ -107,19 +107,19 @@ class Door:
         sent = {"Content-Type": "application/json", "Idempotency-Key": key or str(new_id()), **headers}
         return await self.request("POST", "/v1/tasks", data=raw, headers=sent, by=by)
 
-    async def new_caller(self, credits: int = 1_000) -> Caller:
+    async def new_caller(self, granted: int = 1_000) -> Caller:
         """Another account."""
         async with self.database.transaction() as connection:
             account_id = await accounts.create_account(connection, f"account {new_id()}")
-            if credits:
-                await ledger.grant(connection, account_id, credits)
+            if granted:
+                await ledger.grant(connection, account_id, granted)
             key = await accounts.create_key(connection, account_id, "", self.parts.pepper)
         return Caller(account_id, key)
 
     async def rows(self) -> tuple[int, ...]:
         """How many rows a submit could have left behind, of every account."""
-        sql = """SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM receipts), (SELECT count(*) FROM entries),
-                        (SELECT count(*) FROM task_events)"""
+        tables = ("tasks", "receipts", "entries", "task_events")
+        sql = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)  # noqa: S608 - ours
         async with self.database.connection() as connection:
             return tuple(await connection.fetchrow(sql) or ())
 
@@ -151,8 +151,7 @@ async def running_door(parts: ApiParts) -> AsyncIterator[Door]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     server = _Server(uvicorn.Config(create_app(parts), log_level="warning", access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        await asyncio.sleep(0.005)
+    await server.is_up.wait()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
@@ -165,7 +164,15 @@ async def running_door(parts: ApiParts) -> AsyncIterator[Door]:
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers: the test runner has its own."""
+    """Without signal handlers, of which the test runner has its own, and with a word when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -211,8 +211,8 @@ async def test_a_body_over_the_cap_is_refused_and_its_sender_sees_why(door: Door
 
 async def test_a_body_of_unannounced_length_is_cut_off_at_the_cap(door: Door) -> None:
     head = (
-        "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n"
-        f"Idempotency-Key: k\r\nAuthorization: Bearer {door.caller.key}\r\n\r\n"
+        "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        f"Content-Type: application/json\r\nIdempotency-Key: k\r\nAuthorization: Bearer {door.caller.key}\r\n\r\n"
     )
     chunk = b"10000\r\n" + b"x" * 65_536 + b"\r\n"
     answer = await door.raw(head.encode() + chunk * 17)
@@ -221,7 +221,7 @@ async def test_a_body_of_unannounced_length_is_cut_off_at_the_cap(door: Door) ->
 
 
 async def test_more_than_the_account_has_is_payment_required(door: Door) -> None:
-    poor = await door.new_caller(credits=3)
+    poor = await door.new_caller(granted=3)
     assert (await door.submit(SHOE, by=poor)).status == 202
     answer = await door.submit(SHOE, by=poor, key="later")
     assert (answer.status, answer.code) == (402, "insufficient-credits")
@@ -284,7 +284,7 @@ async def test_order_and_spaces_do_not_make_another_body_but_numbers_and_values_
 
 
 async def test_a_replay_costs_no_row_and_wins_over_an_empty_balance(door: Door) -> None:
-    poor = await door.new_caller(credits=2)
+    poor = await door.new_caller(granted=2)
     first = await door.submit(SHOE, key="k", by=poor)
     before = await door.rows()
     again = await door.submit(SHOE, key="k", by=poor)

@@ -43,7 +43,7 @@ def unexplained(line: str) -> bool:
     found = EXEMPTION.search(line)
     if not found:
         return False
-    return not found["codes"] or not re.search(r"[-–#]\s*\w+", found["rest"])
+    return not found["codes"] or not re.search(r"[-–#(]\s*\w+", found["rest"])
 
 
 def test_only_listed_files_catch_every_error() -> None:
@@ -84,6 +84,7 @@ def test_every_exemption_names_its_check_and_its_reason() -> None:
         ("x = 1  # type: ignore[arg-type]", True),
         ("x = 1  # noqa: S101 - the caller has checked it", False),
         ("x = 1  # type: ignore[arg-type]  # the stub is wrong, link and date", False),
+        ("x = 1  # noqa: S104 (read, not bound)", False),
         ("x = 1  # why", False),
     ],
 )

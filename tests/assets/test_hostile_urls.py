@@ -173,6 +173,8 @@ async def _blind_resolve(self: object, host: str, port: int = 0, family: int = 0
         "http://127.1:{stranger}/",
         "http://127.0.0.1.:{canary}/",
         "https://names-answer-loopback.example/",
+        "http://pictures.example:443/",
+        "https://pictures.example:8443/",
         "file:///etc/passwd",
         "\\\\127.0.0.1\\x",
         "https://user:password@example.com/",
@@ -180,11 +182,12 @@ async def _blind_resolve(self: object, host: str, port: int = 0, family: int = 0
 )
 async def test_a_redirect_is_vetted_like_the_first_url(
     fetcher: Fetcher, connects: Connects, stranger: Stranger, canary: Stranger, reply: Callable[..., bytes],
-    status: str, to: str,
+    lookups: list[str], status: str, to: str,
 ) -> None:  # fmt: skip
     location = to.format(canary=canary.port, stranger=stranger.port)
     stranger.answers["/a"] = reply(status=status, Location=location)
     assert await refusal(fetcher, f"{stranger.origin}/a") in REFUSED
+    assert lookups == ["names-answer-loopback.example"] * to.count("names")
     assert connects.tried == [("127.0.0.1", stranger.port)]
     assert canary.connections == 0
 
@@ -203,6 +206,18 @@ async def test_an_allowed_origin_allows_nothing_else_on_its_host(
     ):
         assert await refusal(fetcher, url) in REFUSED
     assert (connects.tried, canary.connections) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://lab.example:443/x", "https://lab.example:8001/x", "http://lab.example/"]
+)
+async def test_an_allowed_origin_opens_no_other_door_of_a_public_host(connects: Connects, url: str) -> None:
+    async def lookup(host: str, port: int) -> Sequence[str]:
+        return [PUBLIC]
+
+    async with Fetcher(["http://lab.example:8001"], lookup=lookup) as fetcher:
+        assert await refusal(fetcher, url) == "bad_url"
+    assert connects.tried == []
 
 
 async def test_an_allowed_name_may_be_private_but_keeps_its_port(

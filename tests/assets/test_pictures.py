@@ -140,6 +140,20 @@ def test_an_archive_is_no_picture_even_if_it_holds_one() -> None:
     assert refusal(target.getvalue())[0] == "not_an_image"
 
 
+def test_pillow_is_never_asked_to_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    real_open = Image.open
+
+    def watched(source: io.BytesIO, **options: object) -> Image.Image:
+        asked.append(options.get("formats"))
+        return real_open(source, **options)  # type: ignore[arg-type]  # passed on as it came
+
+    monkeypatch.setattr(Image, "open", watched)
+    check_picture(draw("JPEG"))
+    make_thumbnail(draw("WEBP"))
+    assert asked == [["JPEG"], ["WEBP"]]
+
+
 @pytest.mark.parametrize("form", ["GIF", "BMP", "TIFF", "ICO", "PPM", "JPEG2000"])
 def test_other_formats_that_pillow_knows_are_refused(form: str) -> None:
     assert refusal(draw(form))[0] == "not_an_image"

@@ -30,7 +30,7 @@ def fail(message: str, *, code: int = FAILED) -> NoReturn:
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """Errors that were raised on purpose become a line each; any other one is a bug and keeps its traceback."""
+    """Errors that were raised on purpose become one line; any other is a bug and keeps its traceback."""
     try:
         yield
     except ConfigurationError as error:

@@ -46,7 +46,9 @@ class Errand:
         end = f" -o {self.output}" if self.output else ""
         if self.receipt is not None:
             return f"the task goes on. To wait for it again: safelight tasks wait {self.receipt.id}{end}"
-        return f"should it have been accepted, the same command with --idempotency-key {self.key} finds it again"
+        return (
+            f"should it have been accepted, the same command with --idempotency-key {self.key} finds it again"
+        )
 
 
 @commands.command(
@@ -66,11 +68,14 @@ def submit(
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until it is ready or has failed.")] = False,
     output: Output = None,
     n: Annotated[int, typer.Option("-n", metavar="N", help="How many pictures.")] = 1,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Which model; else the default one.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which model; else the default one.")
+    ] = None,
     size: Annotated[str | None, typer.Option(metavar="WxH", help="Such as 1024x1024.")] = None,
     aspect_ratio: Annotated[str | None, typer.Option(metavar="W:H", help="Such as 16:9.")] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A key of yours: the same key never makes a second task.")
+        str | None,
+        typer.Option(metavar="KEY", help="A key of yours: the same key never makes a second task."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -85,9 +90,9 @@ def submit(
 
     Without --wait it prints the id and ends: the task is safe from then on.
     """
-    from safelight.client.pace import new_key
+    from safelight.client.tasks import new_key
 
-    if not prompt.isascii() and any("\ud800" <= character <= "\udfff" for character in prompt):
+    if not _is_unicode(prompt):
         fail("the prompt is not valid UTF-8", code=USAGE)
     check_output(output)
     fields: TaskFields = {"model": model, "n": n, "size": size, "aspect_ratio": aspect_ratio}
@@ -116,6 +121,15 @@ def read_options(pairs: list[str], text: str | None) -> dict[str, Any]:
             fail(f"--option {pair!r} is not of the form KEY=JSON", code=USAGE)
         whole[name] = _read_json(f"--option {name}", value)
     return whole
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether the shell gave us characters: other bytes arrive as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read_json(place: str, text: str) -> Any:

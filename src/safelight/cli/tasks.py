@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +11,7 @@ from safelight.cli.options import AsJson, DataDir, Output, Url
 from safelight.cli.output import clean, print_json, print_line, print_table, size_words, time_words
 from safelight.cli.remote import ask
 from safelight.cli.running import INTERRUPTED, fail
-from safelight.cli.timeline import Timeline, read_timeline
+from safelight.cli.timeline import public_timeline, read_timeline
 from safelight.cli.waiting import check_output, report, save_pictures, wait_for
 
 if TYPE_CHECKING:
@@ -64,7 +63,9 @@ def list_tasks(
     if as_json:
         print_json({"data": [task.raw for task in found], "next_cursor": after})
         return
-    rows = [(task.id, task.status, _how_far(task), task.created_at, task.model, task.prompt) for task in found]
+    rows = [
+        (task.id, task.status, _how_far(task), task.created_at, task.model, task.prompt) for task in found
+    ]
     print_table(["id", "status", "", "created", "model", "prompt"], rows)
 
 
@@ -72,20 +73,22 @@ def list_tasks(
 def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Show a task with its timeline.
 
-    On the machine of the service (and without --url) the timeline has every move and every attempt; elsewhere it
-    has what customers see.
+    On the machine of the service (and without --url) the timeline has every move and every attempt; elsewhere
+    it has what customers see.
     """
     inner = None if url else read_timeline(data_dir, task_id)
-    if inner is None:
-        task = ask(lambda client: client.get(task_id), data_dir=data_dir, url=url)
-    else:
-        task = ask(lambda client: client.get(task_id), data_dir=data_dir, url=url, advise=inner.print)
+    task = ask(
+        lambda client: _look(client, task_id, is_optional=inner is not None), data_dir=data_dir, url=url
+    )
     if as_json:
-        print_json({**task.raw, **(inner.as_json() if inner else {})})
+        print_json({**(task.raw if task else {"id": task_id}), **(inner.as_json() if inner else {})})
         return
-    _print_task(task)
-    print_line()
-    (inner or _public_timeline(task)).print()
+    if task is not None:
+        _print_task(task)
+        print_line()
+    timeline = inner or (public_timeline(task) if task else None)
+    if timeline is not None:
+        timeline.print()
 
 
 @commands.command()
@@ -118,3 +121,46 @@ def cancel(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: 
         print_json(task.raw)
         return
     print_line(f"{task.id}  {task.status}  {'canceled' if task.is_finished else 'cancel requested'}")
+
+
+async def _look(client: AsyncClient, task_id: str, *, is_optional: bool) -> Task | None:
+    """The public view; it may be missing (service down, another account) where the inner one is at hand."""
+    from safelight.client import ClientError
+
+    try:
+        return await client.get(task_id)
+    except ClientError:
+        if is_optional:
+            return None
+        raise
+
+
+def _how_far(task: Task) -> str:
+    if task.status == "ready":
+        return f"{len(task.assets)}/{task.n}"
+    if task.failure is not None:
+        return task.failure.code
+    percent = "" if task.progress.percent is None else f" {task.progress.percent} %"
+    return task.progress.stage + percent
+
+
+def _print_task(task: Task) -> None:
+    paid = task.credits
+    facts = [
+        ("task", task.id),
+        ("status", task.status),
+        ("model", f"{task.model}, {task.operation}, n {task.n}"),
+        ("prompt", task.prompt),
+        ("credits", f"held {paid.held}, captured {paid.captured}, released {paid.released}"),
+        ("created", time_words(task.created_at)),
+        ("finished", time_words(task.finished_at) or "not yet"),
+    ]
+    if task.failure is not None:
+        facts.append(
+            ("failure", f"{task.failure.failure_class}, {task.failure.code}: {task.failure.message}")
+        )
+    for name, words in facts:
+        print_line(f"{name:<9} {clean(words)}")
+    for asset in task.assets:
+        size = f"{asset.width}×{asset.height}  {size_words(asset.bytes)}"
+        print_line(f"{'asset':<9} {asset.id}  {asset.content_type}  {size}  sha256 {asset.sha256[:16]}…")

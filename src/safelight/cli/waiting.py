@@ -80,7 +80,7 @@ async def save_pictures(client: AsyncClient, task: Task, output: Path) -> list[P
         try:
             await client.save(asset, path)
         except OSError as error:
-            fail(f"{path} cannot be written: {error.strerror or error}; the picture is kept as asset {asset.id}")
+            fail(f"{path} cannot be written: {error.strerror or error}; it is kept as asset {asset.id}")
         saved.append(path)
     return saved
 
@@ -109,7 +109,9 @@ def report(task: Task, saved: list[Path], *, as_json: bool) -> None:
     if task.status != "ready":
         if not as_json and task.failure is not None:
             failure = task.failure
-            typer.echo(clean(f"safelight: task {task.id} failed: {failure.code}: {failure.message}"), err=True)
+            typer.echo(
+                clean(f"safelight: task {task.id} failed: {failure.code}: {failure.message}"), err=True
+            )
         raise typer.Exit(FAILED)
 
 

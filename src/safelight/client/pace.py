@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-MAX_TRIES = 6
+MAX_TRIES = 5
 FIRST_GAP_S = 0.2
 LONGEST_GAP_S = 2.0
 LONGEST_RETRY_AFTER_S = 30.0

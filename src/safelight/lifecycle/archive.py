@@ -32,6 +32,8 @@ MAX_DECODE_TRIES = 3
 """Decodes after which a picture that keeps killing its worker is given up."""
 STORAGE_PATIENCE_S = 3_600.0
 """How long our own storage may fail before a person looks at the task."""
+STALE_SOURCE = frozenset({"expired", "address_refused", "bad_url", "unreachable"})
+"""Failures of a copy after which the provider is asked for a fresh URL."""
 RESULT_LOST = Failure(FailureClass.UPSTREAM_FAULT, "result_lost")
 
 
@@ -43,6 +45,11 @@ class _Copy:
     data: bytes = b""
     picture: Picture | None = None
     error: AssetError | None = None
+
+
+def _is_source_at_fault(copy: _Copy) -> bool:
+    """Whether a fresh URL may help: it expired, or leads nowhere (any more)."""
+    return copy.error is not None and copy.error.reason in STALE_SOURCE
 
 
 class Archive:
@@ -67,7 +74,7 @@ class Archive:
             await self._end(task, [], attempt.outputs)
             return
         copies = await self._copy_all(task, attempt.outputs[: task.n])
-        if any(copy.error and copy.error.reason == "expired" for copy in copies):
+        if any(_is_source_at_fault(copy) for copy in copies):
             fresh = await self._fresh_outputs(task, attempt)
             if fresh:
                 copies = await self._copy_all(task, fresh[: task.n])
@@ -110,7 +117,7 @@ class Archive:
             return _Copy(copy.position, error=error)
 
     async def _fresh_outputs(self, task: TaskRow, attempt: AttemptRow) -> tuple[Output, ...]:
-        """A result URL has expired: ask the provider for fresh ones."""
+        """Ask the provider for fresh URLs; none if it has none to give."""
         provider = self._context.provider(task.provider)
         if not provider.capabilities.can_poll or attempt.provider_ref is None:
             return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -80,7 +80,7 @@ def checks(*, with_bytes: bool = True) -> tuple[Check, ...]:
 
 async def examine(
     database: Database, store: AssetStore, *, with_bytes: bool = True
-) -> AsyncIterator[Finding]:
+) -> AsyncGenerator[Finding, None]:
     """Everything that is wrong, check by check, while the service may be running.
 
     `with_bytes` reads every picture back, which takes a while. Each check sees one moment, in bounded memory.

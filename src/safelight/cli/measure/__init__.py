@@ -1,0 +1,1 @@
+"""What `safelight bench` measures, and how."""

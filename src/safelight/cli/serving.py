@@ -1,0 +1,83 @@
+"""`safelight serve`, `api`, `worker`, `migrate`: the service and its parts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from safelight.cli.options import DataDir
+from safelight.cli.output import print_line
+from safelight.cli.running import USAGE, fail, run, run_server, settings_of
+
+commands = typer.Typer()
+
+Host = Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on; else 127.0.0.1.")]
+Port = Annotated[
+    int | None,
+    typer.Option(min=0, max=65_535, metavar="PORT", help="Port of the API, else 8000; 0: a free one."),
+]
+
+
+@commands.command(
+    epilog="""\
+Examples:
+
+\b
+  safelight serve
+  safelight serve --data-dir /srv/safelight --port 0 --lab-port 0
+  safelight serve --lab-knobs '{"callback_loss": 0.3, "fail": 0.1}'
+"""
+)
+def serve(
+    data_dir: DataDir = None,
+    host: Host = None,
+    port: Port = None,
+    lab_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, metavar="PORT", help="Port of the lab, else 8001; 0: a free one."),
+    ] = None,
+    lab_knobs: Annotated[
+        str | None, typer.Option(metavar="JSON", help="How the lab misbehaves, as a JSON object.")
+    ] = None,
+) -> None:
+    """Run everything on this machine: database, API and worker.
+
+    On the first start it makes the account `default` with 1,000 credits, and writes its API key to `key` in
+    the data directory, where the other commands find it. While no provider is configured it starts the lab,
+    which plays one.
+    """
+    from safelight.lab.knobs import Knobs
+    from safelight.service import run_serve
+
+    settings = settings_of(data_dir, host=host, port=port, lab_port=lab_port, lab_knobs=lab_knobs)
+    try:
+        Knobs.parse(settings.lab_knobs)
+    except ValueError as error:
+        fail(f"--lab-knobs: {error}", code=USAGE)
+    run_server(run_serve(settings, announce=print_line))
+
+
+@commands.command(epilog="Example:\n\n\b\n  safelight api --host 0.0.0.0 --port 8000")
+def api(data_dir: DataDir = None, host: Host = None, port: Port = None) -> None:
+    """Run the API alone, on as many machines as you like."""
+    from safelight.service import run_api
+
+    run_server(run_api(settings_of(data_dir, host=host, port=port), announce=print_line))
+
+
+@commands.command()
+def worker(data_dir: DataDir = None) -> None:
+    """Run a worker alone, on as many machines as you like."""
+    from safelight.service import run_worker
+
+    run_server(run_worker(settings_of(data_dir), announce=print_line))
+
+
+@commands.command()
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the database up to date; several may be started at once."""
+    from safelight.service import run_migrate
+
+    revision = run(run_migrate(settings_of(data_dir)))
+    print_line(f"the database is at {revision}")

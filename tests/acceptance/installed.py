@@ -1,0 +1,139 @@
+"""The installed command as a process of its own, and what its customers and operators see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from safelight.db.database import Database
+from safelight.db.embedded import start_embedded
+
+COMMAND = str(Path(sys.executable).with_name("safelight"))
+START_S = 60.0
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Installed:
+    """One `safelight serve` that can be killed and started again on the same data directory."""
+
+    def __init__(self, data_dir: Path, *, knobs: dict[str, Any] | None = None) -> None:
+        self.data_dir = data_dir
+        self._knobs = knobs or {}
+        self.port = free_port()  # kept over restarts: it is in every callback URL
+        self._process: asyncio.subprocess.Process | None = None
+        self.log = data_dir.parent / f"{data_dir.name}.log"
+
+    async def start(self) -> float:
+        """Start and wait until it is ready; returns the seconds that took."""
+        began = time.monotonic()
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                COMMAND,
+                "serve",
+                f"--port={self.port}",
+                "--lab-port=0",
+                f"--lab-knobs={json.dumps(self._knobs)}",
+                f"--data-dir={self.data_dir}",
+                stdout=log,
+                stderr=log,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        async with asyncio.timeout(START_S):
+            while not await self._is_ready():
+                if self._process.returncode is not None:
+                    raise AssertionError(f"serve ended: {self.log.read_text()[-2000:]}")
+                await asyncio.sleep(0.05)
+        return time.monotonic() - began
+
+    async def kill(self) -> None:
+        """SIGKILL: no goodbye to anybody."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+        (self.data_dir / "url").unlink(missing_ok=True)
+
+    async def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        assert self._process is not None
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+        return await asyncio.wait_for(self._process.wait(), 60.0)
+
+    @property
+    def url(self) -> str:
+        return (self.data_dir / "url").read_text().strip()
+
+    @property
+    def key(self) -> str:
+        return (self.data_dir / "key").read_text().strip()
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of the same installation."""
+        environment = {**os.environ, "SAFELIGHT_DATA_DIR": str(self.data_dir), "NO_COLOR": "1"}
+        return subprocess.run(
+            [COMMAND, *arguments], capture_output=True, text=True, env=environment, timeout=120, check=False
+        )
+
+    @contextlib.asynccontextmanager
+    async def customer(self) -> Any:
+        """A session with the first account's key."""
+        headers = {"Authorization": f"Bearer {self.key}"}
+        async with aiohttp.ClientSession(headers=headers) as session:
+            yield session
+
+    @contextlib.asynccontextmanager
+    async def database(self) -> Any:
+        """The operator's own look at the database."""
+        database = Database(await start_embedded(self.data_dir), pool_size=2)
+        await database.open()
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    async def pass_time(self, seconds: float) -> None:
+        """Move the installation's clock."""
+        async with self.database() as database:
+            await database.shift_clock(timedelta(seconds=seconds))
+
+    async def lab_ledger(self) -> dict[str, Any]:
+        """The lab's own account of what it accepted and billed, from its file's reader: the lab itself."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{await self._lab_url()}/lab/ledger") as answer,
+        ):
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def _lab_url(self) -> str:
+        lines = self.log.read_text().splitlines()
+        found = [
+            line.split("the lab answers at ")[1].strip() for line in lines if "the lab answers at " in line
+        ]
+        return found[-1]
+
+    async def _is_ready(self) -> bool:
+        try:
+            async with aiohttp.ClientSession() as session, session.get(f"{self.url}/readyz") as answer:
+                return answer.status == 200
+        except (OSError, aiohttp.ClientError):
+            return False
