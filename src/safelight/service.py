@@ -19,7 +19,8 @@ from safelight.api.parts import ApiParts
 from safelight.api.server import listening, running_api, url_of
 from safelight.assets.fetch import Fetcher
 from safelight.assets.opening import open_store
-from safelight.assets.pictures import PicturePool
+from safelight.assets.pictures import PictureLimits, PicturePool
+from safelight.assets.reading import FetchLimits
 from safelight.assets.signing import UrlSigner
 from safelight.assets.store import AssetStore
 from safelight.db import accounts, ledger
@@ -76,8 +77,8 @@ class Graph:
             providers=providers,
             catalog=Catalog(models),
             store=open_store_of(settings),
-            fetcher=Fetcher(_origins(settings)),
-            pictures=PicturePool(),
+            fetcher=Fetcher(_origins(settings), limits=FetchLimits(max_bytes=settings.max_asset_bytes)),
+            pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
             tokens=CallbackTokens(secret),
             paces=Paces(Catalog(models), providers, has_public_url=settings.public_url is not None),
         )

@@ -10,6 +10,7 @@ import asyncio
 import json
 import random
 import shutil
+import sys
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -172,7 +173,7 @@ def main() -> None:
             size=chosen.size,
         )
     )
-    print(json.dumps(report.__dict__, indent=2))
+    sys.stdout.write(json.dumps(report.__dict__, indent=2) + "\n")
 
 
 if __name__ == "__main__":

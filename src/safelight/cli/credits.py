@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -98,6 +99,11 @@ def entries(
     if as_json:
         print_json({"data": found, "next_cursor": after})
         return
-    columns = ["id", "created_at", "kind", "available_delta", "held_delta", "task_id", "note"]
     titles = ["id", "created", "kind", "available", "held", "task", "note"]
-    print_table(titles, [[entry.get(column) for column in columns] for entry in found])
+    print_table(titles, [_row(entry) for entry in found])
+
+
+def _row(entry: Mapping[str, Any]) -> list[Any]:
+    columns = ["kind", "available_delta", "held_delta", "task_id", "note"]
+    created_at = datetime.fromisoformat(entry["created_at"])
+    return [entry["id"], created_at, *(entry.get(column) for column in columns)]

@@ -11,7 +11,7 @@ from safelight.cli.output import clean
 from safelight.cli.running import USAGE, fail, run
 
 if TYPE_CHECKING:
-    from safelight.client import ApiError, AsyncClient
+    from safelight.client import ApiError, AsyncClient, ClientError
 
 T = TypeVar("T")
 
@@ -24,9 +24,9 @@ def ask(
     *,
     data_dir: Path | None,
     url: str | None,
-    advise: Callable[[], str] = str,
+    advise: Callable[[ClientError], str] = lambda _: "",
 ) -> T:
-    """Do `work` with a client; what goes wrong ends the command with a line, followed by `advise()`."""
+    """Do `work` with a client; what goes wrong ends the command with a line, and one of `advise`."""
     from safelight.client import ApiError, AsyncClient, ClientError, ServiceUnreachable
 
     folder = data_dir or _usual_data_dir()
@@ -46,11 +46,11 @@ def ask(
     try:
         return run(connected())
     except ApiError as error:
-        fail(_words(error) + _next_line(advise()))
+        fail(_words(error) + _next_line(advise(error)))
     except ServiceUnreachable as error:
-        fail(f"{error}. Does `safelight serve` run?" + _next_line(advise()))
+        fail(f"{error}. Does `safelight serve` run?" + _next_line(advise(error)))
     except ClientError as error:
-        fail(f"{error}" + _next_line(advise()))
+        fail(f"{error}" + _next_line(advise(error)))
 
 
 def _usual_data_dir() -> Path:

@@ -16,7 +16,7 @@ from safelight.cli.running import INTERRUPTED, USAGE, fail
 from safelight.cli.waiting import check_output, report, save_pictures, wait_for
 
 if TYPE_CHECKING:
-    from safelight.client import AsyncClient, Receipt, Task, TaskFields
+    from safelight.client import AsyncClient, ClientError, Receipt, Task, TaskFields
 
 commands = typer.Typer()
 
@@ -41,14 +41,14 @@ class Errand:
         saved = await save_pictures(client, task, self.output) if self.output else []
         return task, saved
 
-    def advise(self) -> str:
-        """How to go on after an interruption or a lost connection."""
+    def advise(self, error: ClientError | None = None) -> str:
+        """How to go on after an interruption, a lost connection or an error of the service."""
         end = f" -o {self.output}" if self.output else ""
         if self.receipt is not None:
             return f"the task goes on. To wait for it again: safelight tasks wait {self.receipt.id}{end}"
-        return (
-            f"should it have been accepted, the same command with --idempotency-key {self.key} finds it again"
-        )
+        if getattr(error, "status", 500) < 500:
+            return ""  # refused for good: nothing was stored
+        return f"perhaps it was accepted: the same command with --idempotency-key {self.key} finds it again"
 
 
 @commands.command(

@@ -75,12 +75,25 @@ def public_timeline(task: Task) -> Timeline:
 
 
 async def _read(settings: Settings, task_id: UUID) -> Timeline | None:
-    from safelight.db import audit, views
-    from safelight.service import open_database
+    # Not through the composition root, which takes seconds to import; and a look migrates nothing.
+    import asyncpg
 
-    async with open_database(settings) as database, database.connection() as connection:
-        events = await views.timeline(connection, None, task_id)
-        attempts = await audit.attempts_of(connection, task_id)
+    from safelight.db import audit, views
+    from safelight.db.database import Database
+    from safelight.db.embedded import start_embedded
+
+    database = Database(settings.database_url or await start_embedded(settings.data_dir), pool_size=2)
+    await database.open()
+    try:
+        async with database.connection() as connection:
+            events = await views.timeline(connection, None, task_id)
+            attempts = await audit.attempts_of(connection, task_id)
+    except asyncpg.UndefinedTableError:
+        return None
+    except views.UNREACHABLE as error:
+        raise ConfigurationError(str(error)) from None
+    finally:
+        await database.close()
     moves = [{"at": event.created_at, **asdict(event)} for event in events]
     return Timeline(moves, attempts) if moves else None
 

@@ -64,5 +64,5 @@ async def _hang(request: web.Request, studio: Studio) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + HANG_MOST_S
     # aiohttp has no event for a client that went away, so this looks.
-    while not studio.stopping.is_set() and request.transport is not None and loop.time() < until:  # noqa: ASYNC110
+    while not studio.stopping.is_set() and request.transport is not None and loop.time() < until:  # noqa: ASYNC110 - see above
         await asyncio.sleep(HANG_LOOK_S)

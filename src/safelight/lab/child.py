@@ -8,9 +8,6 @@ import json
 import sys
 from pathlib import Path
 
-from safelight.lab.knobs import Knobs
-from safelight.lab.server import serve_lab
-
 START_S = 20.0
 STOP_S = 5.0
 
@@ -79,6 +76,10 @@ def _tell_port(port: int) -> None:
 
 def main() -> None:
     """The child's own entry: one JSON argument, the port as the first line of standard output."""
+    # Only the child needs the lab itself.
+    from safelight.lab.knobs import Knobs
+    from safelight.lab.server import serve_lab
+
     order = json.loads(sys.argv[1])
     asyncio.run(
         serve_lab(

@@ -53,7 +53,6 @@ class Submits:
     noop_ms: Quantiles | None
     ratio: float
     generator_share: float
-    refused: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,7 @@ class Figures:
 
     machine: Machine
     is_quick: bool
+    finishes_per_s: float
     submits: list[Submits]
     whole_tasks: list[Crowd]
     delays: list[Crowd]

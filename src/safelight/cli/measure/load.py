@@ -44,10 +44,7 @@ class Load:
 
     async def __aenter__(self) -> Load:
         loop = asyncio.get_running_loop()
-        opening = [
-            loop.create_connection(_Connection, self._host, self._port)
-            for _ in range(self._count)
-        ]
+        opening = [loop.create_connection(_Connection, self._host, self._port) for _ in range(self._count)]
         self._connections = [connection for _, connection in await asyncio.gather(*opening)]
         return self
 

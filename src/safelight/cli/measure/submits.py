@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
@@ -9,13 +10,18 @@ from safelight.cli.measure.figures import Submits, quantiles
 from safelight.cli.measure.instance import Instance
 from safelight.cli.measure.load import Burst, Load
 from safelight.cli.measure.messages import noop_messages, submit_messages
+from safelight.errors import ConfigurationError
 
 SIZE = "64x64"
 WARM_UP_S = 0.5
 
 
 async def measure_submits(instance: Instance, *, connections: int, rounds: int, round_s: float) -> Submits:
-    """Rounds of submits and of the no-op in turn, over the same connections."""
+    """Rounds of submits and of the no-op in turn, over the same connections.
+
+    Raises:
+        ConfigurationError: submits were refused, for example because the credits were used up.
+    """
     submits, noops = submit_messages(instance, SIZE), noop_messages(instance)
     asked: list[Burst] = []
     idled: list[Burst] = []
@@ -25,6 +31,9 @@ async def measure_submits(instance: Instance, *, connections: int, rounds: int, 
         for _ in range(rounds):
             asked.append(await load.send(submits, seconds=round_s))
             idled.append(await load.send(noops, seconds=round_s))
+    refused = sum((burst.refused for burst in asked), Counter[int]())
+    if refused:
+        raise ConfigurationError(f"submits were refused, so that nothing was measured: {dict(refused)}")
     submits_per_s, noop_per_s = _rate(asked), _rate(idled)
     return Submits(
         server=instance.server,
@@ -36,7 +45,6 @@ async def measure_submits(instance: Instance, *, connections: int, rounds: int, 
         noop_ms=quantiles(_latencies(idled)),
         ratio=round(submits_per_s / noop_per_s, 3) if noop_per_s else 0.0,
         generator_share=round(median(burst.cpu_s / burst.elapsed_s for burst in idled), 2),
-        refused=sum(burst.refused.total() for burst in asked),
     )
 
 

@@ -42,7 +42,7 @@ class Witness:
     def __init__(self, instance: Instance) -> None:
         self._url = instance.url
         self._lab_url = instance.lab_url
-        self._session = aiohttp.ClientSession(trust_env=False, headers={"Connection": "keep-alive"})
+        self._session = aiohttp.ClientSession(trust_env=False)
         self._headers = {"Authorization": f"Bearer {instance.key}"}
 
     async def __aenter__(self) -> Witness:
@@ -66,6 +66,11 @@ class Witness:
                 "grant some with `safelight credits grant`"
             )
 
+    async def knobs(self) -> dict[str, Any]:
+        """The lab's knobs as they are."""
+        knobs: dict[str, Any] = await self._ask(f"{self._lab_url}/lab/knobs")
+        return knobs
+
     async def turn_knobs(self, **knobs: Any) -> None:
         """Set the lab's knobs from now on."""
         async with self._session.post(f"{self._lab_url}/lab/knobs", json=knobs) as answer:
@@ -79,12 +84,12 @@ class Witness:
 
     async def wait_until_held(self, credits_: int, within_s: float) -> bool:
         """Wait until no more than these are held, that is, until every task of ours has ended."""
-        try:
-            async with asyncio.timeout(within_s):
-                while await self.held() > credits_:
-                    await asyncio.sleep(LOOK_EVERY_S)
-        except TimeoutError:
-            return False
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within_s
+        while await self.held() > credits_:
+            if loop.time() > until:
+                return False
+            await asyncio.sleep(LOOK_EVERY_S)
         return True
 
     async def ended(self, ids: Iterable[UUID]) -> dict[UUID, Ended]:

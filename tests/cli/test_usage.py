@@ -1,0 +1,116 @@
+"""Usage: help that reads well, wrong words, exit codes, and a quick start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from safelight import __version__
+from tests.cli.command import Command
+
+GROUPS = ["serve", "api", "worker", "migrate", "lab", "submit", "tasks", "credits", "keys", "doctor"]
+HEAVY = "fastapi alembic sqlalchemy pgqueuer asyncpg aiohttp pydantic rich.progress PIL"
+
+
+@pytest.fixture
+def command(data_dir: Path) -> Command:
+    """The command with an empty data directory."""
+    return Command(data_dir)
+
+
+def test_help_names_every_command_and_shows_two_that_work(command: Command) -> None:
+    said = command("--help")
+    assert said.code == 0
+    assert [name for name in GROUPS if f"\n  {name} " not in said.out] == []
+    assert 'safelight submit "a red shoe on white" --wait -o shoe.png' in said.out
+    assert "..." not in said.out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_command_explains_itself_and_its_options(command: Command, name: str) -> None:
+    said = command(name, "--help")
+    assert said.code == 0
+    assert said.out.startswith("Usage: ")
+    assert "--die-with-stdin" not in said.out
+
+
+@pytest.mark.parametrize(
+    "words", ["tasks list", "tasks show", "tasks cancel", "keys list", "credits entries", "credits balance"]
+)
+def test_listing_commands_print_json_on_request(command: Command, words: str) -> None:
+    assert "--json" in command(*words.split(), "--help").out
+
+
+def test_the_version_is_the_package_s(command: Command) -> None:
+    assert command("--version").out == f"safelight {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["paint"], "No such command 'paint'"),
+        (["submit"], "Missing argument"),
+        (["submit", "x", "--colour", "red"], "No such option"),
+        (["submit", "x", "-n", "many"], "Invalid value for '-n'"),
+        (["submit", "x", "--options", "{"], "--options is not JSON"),
+        (["submit", "x", "--options", "[1]"], "--options must be a JSON object"),
+        (["submit", "x", "--option", "lab"], "is not of the form KEY=JSON"),
+        (["submit", "x", "--option", "style=watercolour"], "--option style is not JSON"),
+        (["submit", "x", "--option", "strength=NaN"], "NaN is not JSON"),
+        (["submit", "bad \udcff bytes"], "not valid UTF-8"),
+        (["submit", "x", "-o", "/nowhere/at/all/shoe.png"], "there is no folder /nowhere/at/all"),
+        (["submit", "x", "-o", "/"], "is a folder"),
+        (["tasks", "list", "--limit", "0"], "Invalid value for '--limit'"),
+        (["tasks", "list"], "no API key"),
+        (["lab", "--knobs", '{"colour": 1}'], "--knobs: knob colour: there is no such knob"),
+        (["serve", "--lab-knobs", "{"], "--lab-knobs: knobs are not JSON"),
+        (["serve", "--port", "70000"], "Invalid value for '--port'"),
+        (["credits", "grant", "many"], "Invalid value for 'AMOUNT'"),
+    ],
+)
+def test_wrong_usage_is_explained_on_standard_error(
+    command: Command, words: list[str], complaint: str
+) -> None:
+    said = command(*words)
+    assert said.code == 2
+    assert complaint in said.err
+    assert said.out == ""
+    assert "Traceback" not in said.err
+
+
+def test_an_unknown_setting_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAFELIGHT_COLOUR", "red")
+    said = command("doctor")
+    assert (said.code, said.err) == (2, "safelight: unknown setting SAFELIGHT_COLOUR in the environment\n")
+
+
+def test_a_key_that_cannot_be_read_is_one_line(command: Command) -> None:
+    (command.data_dir / "key").mkdir()
+    said = command("credits", "balance")
+    assert said.code == 2
+    assert said.err.startswith(f"safelight: {command.data_dir / 'key'} cannot be read")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    assert loaded_after(["--help"]) == "[]"
+
+
+def test_a_submit_loads_neither_the_service_nor_the_database(customer: Command) -> None:
+    words = ["submit", "a red shoe", "--data-dir", str(customer.data_dir)]
+    assert loaded_after(words) in ("['aiohttp']", "['aiohttp', 'pydantic']")
+
+
+def loaded_after(words: list[str]) -> str:
+    """Which heavy modules a fresh process has loaded when the command is done."""
+    code = (
+        "import sys\nfrom safelight.cli.app import app\n"
+        f"app({words!r}, standalone_mode=False)\n"
+        f"print([name for name in {HEAVY!r}.split() if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()[-1]
