@@ -213,16 +213,19 @@ async def running_world(
             account_id = await accounts.create_account(connection, "default")
             if granted:
                 await ledger.grant(connection, account_id, granted, note="test")
-        yield World(
-            graph=graph,
-            database=database,
-            account_id=account_id,
-            lab_url=lab_url,
-            session=session,
-            accept=Accept(database, graph.settings),
-            cancel=Cancel(database),
-        )
-        await graph.aclose()
-        await database.close()
-    await server.drop(url)
+        try:
+            yield World(
+                graph=graph,
+                database=database,
+                account_id=account_id,
+                lab_url=lab_url,
+                session=session,
+                accept=Accept(database, graph.settings),
+                cancel=Cancel(database),
+            )
+        finally:
+            # Also when the test has failed: what is left open would spoil the tests after it.
+            await graph.aclose()
+            await database.close()
+            await server.drop(url)
     shutil.rmtree(data_dir, ignore_errors=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -18,16 +17,15 @@ from safelight.api.app import create_app
 from safelight.api.parts import ApiParts
 from safelight.api.server import listening, running_api, url_of
 from safelight.assets.fetch import Fetcher
-from safelight.assets.opening import open_store
+from safelight.assets.opening import open_store_of
 from safelight.assets.pictures import PictureLimits, PicturePool
 from safelight.assets.reading import FetchLimits
 from safelight.assets.signing import UrlSigner
-from safelight.assets.store import AssetStore
 from safelight.db import accounts, ledger
 from safelight.db.database import Database
-from safelight.db.embedded import start_embedded
-from safelight.db.installation import check_secret, is_current
-from safelight.db.migrate import migrate
+from safelight.db.installation import check_secret, is_current, pepper_of
+from safelight.db.migrate import migrate, revisions
+from safelight.db.opening import direct_url, open_database
 from safelight.domain.catalog import Catalog, Model
 from safelight.domain.provider import Provider
 from safelight.domain.tokens import CallbackTokens
@@ -46,14 +44,13 @@ from safelight.lifecycle.settle import Settle
 from safelight.lifecycle.sweep import Sweep
 from safelight.providers.declared import DeclaredProvider
 from safelight.providers.loading import models_of, packaged_declaration
-from safelight.settings import Settings, load_secret, write_private
+from safelight.settings import Settings, derive_key, load_secret, write_private
 from safelight.telemetry import configure_logging
 
 log = structlog.get_logger()
 
 LAB_SHAPES = ("lab-callback", "lab-poll", "lab-sync")
 LAB_CREDENTIALS = {"api_key": SecretStr("lab-key"), "callback_secret": SecretStr("lab-secret")}
-FIRST_ACCOUNT = "default"
 FIRST_CREDITS = 1_000
 PORT_TRIES = 20
 PORT_PAUSE_S = 0.5
@@ -106,7 +103,7 @@ class Graph:
             receive=self.receive,
             store=context.store,
             pictures=context.pictures,
-            signer=UrlSigner(_derive(self.secret, b"asset links"), key_id="1"),
+            signer=UrlSigner(derive_key(self.secret, "asset links"), key_id="1"),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),
         )
@@ -157,43 +154,7 @@ async def run_worker(settings: Settings, *, announce: Announce) -> None:
 
 async def run_migrate(settings: Settings) -> str:
     """Bring the database to this version; returns its revision."""
-    return await migrate(await _direct_url(settings))
-
-
-@contextlib.asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """A migrated database, the embedded one started on demand; for commands of the operator."""
-    direct_url = await _direct_url(settings)
-    await migrate(direct_url)
-    database = Database(
-        settings.database_url or direct_url, direct_url=direct_url, pool_size=settings.database_pool
-    )
-    await database.open()
-    try:
-        yield database
-    finally:
-        await database.close()
-
-
-async def load_pepper(settings: Settings, database: Database) -> bytes:
-    """The key under which API keys are hashed; refuses a secret that is not this database's."""
-    secret = load_secret(settings)
-    await check_secret(database, secret)
-    return pepper_of(secret)
-
-
-def pepper_of(secret: bytes) -> bytes:
-    """The key under which API keys are hashed."""
-    return _derive(secret, b"api keys")
-
-
-def open_store_of(settings: Settings) -> AssetStore:
-    """Where assets live: the bucket of the settings, else a folder in the data directory."""
-    return open_store(settings.store_url or settings.data_dir / "assets")
-
-
-def _derive(secret: bytes, purpose: bytes) -> bytes:
-    return hmac.digest(secret, b"safelight " + purpose, "sha256")
+    return await migrate(await direct_url(settings))
 
 
 def _providers(settings: Settings, session: aiohttp.ClientSession) -> tuple[dict[str, Provider], list[Model]]:
@@ -216,15 +177,11 @@ def _origins(settings: Settings) -> tuple[str, ...]:
     return (*settings.allowed_origins, *([settings.lab_url] if settings.lab_url else []))
 
 
-async def _direct_url(settings: Settings) -> str:
-    return settings.database_direct_url or settings.database_url or await start_embedded(settings.data_dir)
-
-
 @contextlib.asynccontextmanager
 async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
     configure_logging(settings.log_level, settings.log_format)
     secret = load_secret(settings)
-    revision = await run_migrate(settings)
+    revision = revisions()[-1]
     async with open_database(settings) as database:
         await check_secret(database, secret)
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
@@ -306,9 +263,9 @@ async def _make_first_account(graph: Graph) -> None:
     key_file: Path = graph.settings.data_dir / "key"
     has_key_file = await asyncio.to_thread(key_file.exists)
     async with graph.database.transaction() as connection:
-        account_id = await accounts.find_account(connection, FIRST_ACCOUNT)
+        account_id = await accounts.find_account(connection, accounts.FIRST_ACCOUNT)
         if account_id is None:
-            account_id = await accounts.create_account(connection, FIRST_ACCOUNT)
+            account_id = await accounts.create_account(connection, accounts.FIRST_ACCOUNT)
             await ledger.grant(connection, account_id, FIRST_CREDITS, note="first start")
         if has_key_file:
             return

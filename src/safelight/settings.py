@@ -7,6 +7,7 @@ upper-case name with the prefix `SAFELIGHT_`.
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import secrets
 import tomllib
@@ -150,6 +151,11 @@ def load_secret(settings: Settings) -> bytes:
     if len(secret) < MIN_SECRET_BYTES:
         raise ConfigurationError(f"the secret key needs at least {MIN_SECRET_BYTES} bytes")
     return secret
+
+
+def derive_key(secret: bytes, purpose: str) -> bytes:
+    """A key of its own for one purpose, so that no two purposes share one."""
+    return hmac.digest(secret, f"safelight {purpose}".encode(), "sha256")
 
 
 def _read_or_make(path: Path) -> bytes:

@@ -101,7 +101,9 @@ def accepted(
     }
     parts = [f"INSERT INTO tasks ({', '.join(values)}) VALUES ({', '.join(values.values())});"]
     if has_hold:
-        parts.append(entry("hold", task, available=f"-({values['held']})", held=values["held"], account=account))
+        parts.append(
+            entry("hold", task, available=f"-({values['held']})", held=values["held"], account=account)
+        )
     if has_receipt:
         parts.append(receipt(task, account=account))
     if has_event:

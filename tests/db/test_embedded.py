@@ -154,7 +154,9 @@ def ways_to_run() -> list[Sequence[str]]:
     ways: list[Sequence[str]] = [()]
     as_nobody = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
     if os.geteuid() == 0 and shutil.which("setpriv"):
-        tried = subprocess.run([*as_nobody, sys.executable, "-c", "import safelight"], check=False, capture_output=True)
+        tried = subprocess.run(
+            [*as_nobody, sys.executable, "-c", "import safelight"], check=False, capture_output=True
+        )
         if tried.returncode == 0:
             ways.append(as_nobody)
     return ways

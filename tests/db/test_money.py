@@ -44,14 +44,18 @@ async def test_no_balance_becomes_negative(attacked: Attacked, sql: str, error: 
 )
 async def test_a_balance_cannot_be_changed_directly(attacked: Attacked, change: str) -> None:
     await attacked.refused(
-        f"UPDATE accounts SET {change} WHERE id = :account", Restrict, "^a balance changes through entries only$"
+        f"UPDATE accounts SET {change} WHERE id = :account",
+        Restrict,
+        "^a balance changes through entries only$",
     )
 
 
 @pytest.mark.parametrize("column", ["available", "held", "open_tasks"])
 async def test_an_account_does_not_begin_with_a_balance(attacked: Attacked, column: str) -> None:
     await attacked.refused(
-        f"INSERT INTO accounts (id, name, {column}) VALUES (:fresh, 'rich', 5)", Restrict, "^a new account is empty$"
+        f"INSERT INTO accounts (id, name, {column}) VALUES (:fresh, 'rich', 5)",
+        Restrict,
+        "^a new account is empty$",
     )
 
 
@@ -153,9 +157,13 @@ SETTLEMENT, SETTLING_ENTRY = (f"{part};" for part in rows.resolution(":archiving
         pytest.param(ended(FAILED, ""), "without its settlement", id="with nothing"),
         pytest.param(ended(FAILED, SETTLING_ENTRY), "without its settlement", id="without a settlement"),
         pytest.param(ended(FAILED, SETTLEMENT), "without its entry", id="without an entry"),
-        pytest.param(ended(FAILED, paid(0, 0, held=3)), "without its settlement", id="with half a settlement"),
         pytest.param(
-            ended(FAILED, paid(0, 0, account=":other")), "without its settlement", id="settled with another account"
+            ended(FAILED, paid(0, 0, held=3)), "without its settlement", id="with half a settlement"
+        ),
+        pytest.param(
+            ended(FAILED, paid(0, 0, account=":other")),
+            "without its settlement",
+            id="settled with another account",
         ),
         pytest.param(
             ended(FAILED, SETTLEMENT + rows.entry("settle", ":archiving", available="3", held="-6")),
@@ -203,7 +211,9 @@ async def test_the_rules_of_an_ending_hold_at_a_real_commit(attacked: Attacked) 
     with pytest.raises(Whole, match="without its settlement"):
         async with attacked.connection.transaction():
             await attacked.connection.execute(attacked.rows.fill(ended(FAILED, "")))
-    state = await attacked.connection.fetchval(attacked.rows.fill("SELECT state FROM tasks WHERE id = :archiving"))
+    state = await attacked.connection.fetchval(
+        attacked.rows.fill("SELECT state FROM tasks WHERE id = :archiving")
+    )
     assert state == "archiving"
 
 

@@ -233,9 +233,7 @@ async def test_a_task_has_one_receipt_and_a_key_one_task(attacked: Attacked) -> 
     again = rows.receipt(":queued").replace("'POST /v1/tasks'", "'another'")
     await attacked.refused(again, Unique, "receipts_task")
     same_key = rows.receipt(":fresh").replace(":fresh::text", ":queued::text")
-    await attacked.refused(
-        rows.accepted(":fresh", has_receipt=False) + same_key, Unique, "receipts_pkey"
-    )
+    await attacked.refused(rows.accepted(":fresh", has_receipt=False) + same_key, Unique, "receipts_pkey")
 
 
 async def test_a_move_has_one_event_and_a_place_one_picture(attacked: Attacked) -> None:
@@ -258,7 +256,8 @@ async def test_there_is_one_clock_and_one_installation(attacked: Attacked) -> No
     "sql",
     [
         pytest.param(
-            f"INSERT INTO api_keys (id, account_id, secret_hash) VALUES ('k', {NOBODY}, sha256('x'))", id="a key"
+            f"INSERT INTO api_keys (id, account_id, secret_hash) VALUES ('k', {NOBODY}, sha256('x'))",
+            id="a key",
         ),
         pytest.param(rows.accepted(":fresh", account_id=NOBODY), id="a task"),
         pytest.param(rows.attempt(NOBODY), id="an attempt"),
@@ -340,7 +339,11 @@ async def test_what_belongs_to_a_task_belongs_to_its_account(attacked: Attacked,
     ("table", "columns", "words"),
     [
         ("accounts", "(id, name) VALUES (:fresh, '')", "accounts_name_check"),
-        ("api_keys", "(id, account_id, secret_hash) VALUES ('k', :account, 'short')", "api_keys_secret_hash_check"),
+        (
+            "api_keys",
+            "(id, account_id, secret_hash) VALUES ('k', :account, 'short')",
+            "api_keys_secret_hash_check",
+        ),
         ("gates", "(name, failures) VALUES ('lab', -1)", "gates_failures_check"),
         (
             "receipts",
@@ -356,7 +359,9 @@ async def test_what_belongs_to_a_task_belongs_to_its_account(attacked: Attacked,
         ),
     ],
 )
-async def test_a_row_out_of_range_is_refused(attacked: Attacked, table: str, columns: str, words: str) -> None:
+async def test_a_row_out_of_range_is_refused(
+    attacked: Attacked, table: str, columns: str, words: str
+) -> None:
     await attacked.refused(f"INSERT INTO {table} {columns}", Check, words)
 
 

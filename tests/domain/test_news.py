@@ -52,7 +52,9 @@ def told(decision: Decision) -> Told:
     )
 
 
-def update(status: UpdateStatus, origin: Origin, *, has_outputs: bool = True, **more: object) -> ProviderUpdate:
+def update(
+    status: UpdateStatus, origin: Origin, *, has_outputs: bool = True, **more: object
+) -> ProviderUpdate:
     outputs = PICTURE if status is UpdateStatus.SUCCEEDED and has_outputs else ()
     values: dict[str, object] = {"provider_ref": "up-1", "outputs": outputs, **more}
     return ProviderUpdate(status, origin, **values)  # type: ignore[arg-type]  # the values vary by test
@@ -76,7 +78,9 @@ _row(
     Told("applied", "retrying", "generation_failed", "failed"),
     Told("applied", "retrying canceled", "canceled", "failed"),
 )
-_row("submitting uncertain running review", "blocked", Told("applied", "blocked", "content_blocked", "blocked"))
+_row(
+    "submitting uncertain running review", "blocked", Told("applied", "blocked", "content_blocked", "blocked")
+)
 _row(
     "submitting uncertain",
     "canceled",
@@ -136,7 +140,10 @@ def test_news_about_another_attempt_moves_nothing(
         expected = Told("hint", is_look_wanted=state in OPEN)
     elif status is UpdateStatus.SUCCEEDED:
         expected = Told("stale", finding="orphan_result")
-    assert told(decide(Standing(state, 2, is_cancel_requested=False), number, update(status, origin))) == expected
+    assert (
+        told(decide(Standing(state, 2, is_cancel_requested=False), number, update(status, origin)))
+        == expected
+    )
 
 
 @pytest.mark.parametrize("state", OPEN)
@@ -231,13 +238,19 @@ for _left in (False, True):
         SETBACKS["uncertain", "no_answer", _left, _wish] = Told("progress")
         SETBACKS["uncertain", "turned_away", _left, _wish] = Told("progress")
     for _state in ("submitting", "uncertain"):
-        SETBACKS[_state, "proved_absent", _left, True] = Told("applied", "retrying canceled", "canceled", "refused")
+        SETBACKS[_state, "proved_absent", _left, True] = Told(
+            "applied", "retrying canceled", "canceled", "refused"
+        )
         SETBACKS[_state, "proved_absent", _left, False] = Told(
             "applied", "retrying", "provider_unavailable", "refused"
         )
-    SETBACKS["submitting", "turned_away", _left, True] = Told("applied", "retrying canceled", "canceled", "refused")
+    SETBACKS["submitting", "turned_away", _left, True] = Told(
+        "applied", "retrying canceled", "canceled", "refused"
+    )
 SETBACKS["submitting", "turned_away", True, False] = Told("applied", "retrying")
-SETBACKS["submitting", "turned_away", False, False] = Told("applied", "retrying", "provider_unavailable", "refused")
+SETBACKS["submitting", "turned_away", False, False] = Told(
+    "applied", "retrying", "provider_unavailable", "refused"
+)
 
 
 @pytest.mark.parametrize("is_cancel_requested", [False, True])
@@ -338,5 +351,9 @@ def _after(standing: Standing, step: object, has_sends_left: bool) -> Standing:
     for target in decision.path:
         assert may_move(state, target), f"{state} to {target}"
         state = target
-    outcome = standing.attempt_outcome or decision.outcome if number == standing.attempt else standing.attempt_outcome
+    outcome = (
+        standing.attempt_outcome or decision.outcome
+        if number == standing.attempt
+        else standing.attempt_outcome
+    )
     return Standing(state, standing.attempt, standing.is_cancel_requested, outcome)

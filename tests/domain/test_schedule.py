@@ -61,7 +61,8 @@ def test_twenty_samples_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p95_s", "earliest_s", "latest_s"), [(4.0, 4.0, 8.0), (20.0, 20.0, 40.0), (30.0, 30.0, 60.0), (120.0, 120.0, 150.0)]
+    ("p95_s", "earliest_s", "latest_s"),
+    [(4.0, 4.0, 8.0), (20.0, 20.0, 40.0), (30.0, 30.0, 60.0), (120.0, 120.0, 150.0)],
 )
 def test_with_callbacks_the_first_look_comes_within_30_s_after_the_p95(
     p95_s: float, earliest_s: float, latest_s: float
@@ -104,7 +105,9 @@ def test_a_result_that_lives_briefly_is_looked_for_more_often_than_every_5_s() -
     assert next_look_s(pace, 1, middle) == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize(("looks", "gap_s"), [(1, 6.0), (2, 9.0), (3, 13.5), (4, 20.25), (5, 30.0), (60, 30.0), (5_000, 30.0)])
+@pytest.mark.parametrize(
+    ("looks", "gap_s"), [(1, 6.0), (2, 9.0), (3, 13.5), (4, 20.25), (5, 30.0), (60, 30.0), (5_000, 30.0)]
+)
 def test_without_callbacks_the_gaps_grow_by_half_up_to_30_s(looks: int, gap_s: float) -> None:
     assert next_look_s(POLLED, looks, middle) == pytest.approx(gap_s)
 
@@ -116,7 +119,8 @@ def test_a_provider_s_own_minimum_between_looks_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tries", "wait_s"), [(0, 1.0), (1, 1.0), (2, 2.0), (3, 4.0), (6, 32.0), (7, 60.0), (100, 60.0), (10**6, 60.0)]
+    ("tries", "wait_s"),
+    [(0, 1.0), (1, 1.0), (2, 2.0), (3, 4.0), (6, 32.0), (7, 60.0), (100, 60.0), (10**6, 60.0)],
 )
 def test_the_back_off_doubles_up_to_a_minute(tries: int, wait_s: float) -> None:
     assert retry_after_s(tries, uniform=middle) == pytest.approx(wait_s)
@@ -126,7 +130,16 @@ def test_the_back_off_doubles_up_to_a_minute(tries: int, wait_s: float) -> None:
 
 @pytest.mark.parametrize(
     ("asked_s", "wait_s"),
-    [(None, 1.0), (0.0, 1.0), (0.5, 1.0), (7.0, 7.0), (3_600.0, 3_600.0), (3_600.1, 1.0), (99_999.0, 1.0), (-5.0, 1.0)],
+    [
+        (None, 1.0),
+        (0.0, 1.0),
+        (0.5, 1.0),
+        (7.0, 7.0),
+        (3_600.0, 3_600.0),
+        (3_600.1, 1.0),
+        (99_999.0, 1.0),
+        (-5.0, 1.0),
+    ],
 )
 def test_a_wish_to_wait_is_honoured_unless_it_is_absurd(asked_s: float | None, wait_s: float) -> None:
     assert retry_after_s(1, asked_s=asked_s, uniform=middle) == pytest.approx(wait_s)

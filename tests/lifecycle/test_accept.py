@@ -18,7 +18,17 @@ from safelight.domain.task import State
 from safelight.errors import RequestError
 from safelight.lifecycle.accept import Accept, Wish
 from tests.lifecycle.invariants import assert_books, fingerprint, history
-from tests.lifecycle.upstreams import Scripted, accepted, call_back, done, install, record_of, run_task, signed, token_of
+from tests.lifecycle.upstreams import (
+    Scripted,
+    accepted,
+    call_back,
+    done,
+    install,
+    record_of,
+    run_task,
+    signed,
+    token_of,
+)
 from tests.world import Server, World, running_world
 
 
@@ -107,7 +117,7 @@ async def test_a_key_belongs_to_its_account_and_its_case_counts(world: World) ->
 
 
 async def test_too_few_credits_leave_nothing_and_the_key_stays_free(world: World) -> None:
-    poor_id = await other_account(world, credits=2)
+    poor_id = await other_account(world, granted=2)
     before = await fingerprint(world)
     wish = wish_of(world, account_id=poor_id, n=3)
     for _ in range(2):
@@ -137,7 +147,7 @@ async def test_one_key_at_once_through_two_doors_makes_one_task(world: World) ->
 
 
 async def test_twenty_submits_at_once_on_the_last_credit_make_exactly_one_task(world: World) -> None:
-    poor_id = await other_account(world, credits=1)
+    poor_id = await other_account(world, granted=1)
     doors = [Accept(world.database, world.graph.settings) for _ in range(4)]
     wishes = [wish_of(world, account_id=poor_id, key=f"key-{number}") for number in range(20)]
     results = await asyncio.gather(
@@ -146,7 +156,8 @@ async def test_twenty_submits_at_once_on_the_last_credit_make_exactly_one_task(w
     refused = [one for one in results if isinstance(one, RequestError)]
     assert len(refused) == 19
     assert {one.status for one in refused} == {402}
-    assert await world.rows("SELECT available, held FROM accounts WHERE id = $1", poor_id) == [(0, 1)]
+    (left,) = await world.rows("SELECT available, held FROM accounts WHERE id = $1", poor_id)
+    assert tuple(left) == (0, 1)
 
 
 async def test_a_poisoned_submit_fails_alone_and_takes_no_other_with_it(world: World) -> None:
@@ -160,7 +171,7 @@ async def test_a_poisoned_submit_fails_alone_and_takes_no_other_with_it(world: W
 
 
 async def test_one_batch_decides_each_submit_by_itself(world: World) -> None:
-    poor_id = await other_account(world, credits=0)
+    poor_id = await other_account(world, granted=0)
     first = await world.accept.accept(wish_of(world, key="used"))
     results = await asyncio.gather(
         world.accept.accept(wish_of(world, key="new")),
@@ -206,8 +217,10 @@ async def test_a_price_is_frozen_when_the_task_is_accepted(world: World) -> None
     install(world, Scripted("lab-callback", submit_does=_drawn))
     await world.dispatch()
     await world.archive_all()
-    settled = await world.rows("SELECT captured, released FROM settlements WHERE task_id = $1", made.task_id)
-    assert settled == [(5, 5)]
+    (settled,) = await world.rows(
+        "SELECT captured, released FROM settlements WHERE task_id = $1", made.task_id
+    )
+    assert tuple(settled) == (5, 5)
 
 
 async def test_a_waiting_task_is_canceled_at_once_and_released(world: World) -> None:
@@ -335,11 +348,11 @@ async def assert_not_cancelable(world: World, task_id: UUID) -> None:
     assert await fingerprint(world) == before
 
 
-async def other_account(world: World, credits: int = 100) -> UUID:
+async def other_account(world: World, granted: int = 100) -> UUID:
     async with world.database.transaction() as connection:
         account_id = await accounts.create_account(connection, f"other-{new_id()}")
-        if credits:
-            await ledger.grant(connection, account_id, credits)
+        if granted:
+            await ledger.grant(connection, account_id, granted)
     return account_id
 
 

@@ -39,7 +39,7 @@ class KilledError(BaseException):
 
 
 @pytest.fixture
-def _no_fault_left() -> Iterator[None]:
+def no_fault_left() -> Iterator[None]:
     yield
     set_fault_hook(None)
 
@@ -48,10 +48,10 @@ async def claim(world: World, room: int = 64) -> list[UUID]:
     return [item.task.id for item in (await world.graph.dispatch.claim(NAME, room)).items]
 
 
-async def account_of(world: World, name: str, credits: int = 100_000) -> UUID:
+async def account_of(world: World, name: str, granted: int = 100_000) -> UUID:
     async with world.database.transaction() as connection:
         account_id = await accounts.create_account(connection, name)
-        await ledger.grant(connection, account_id, credits)
+        await ledger.grant(connection, account_id, granted)
     return account_id
 
 
@@ -82,7 +82,9 @@ async def test_the_intent_is_committed_before_the_provider_hears_of_it(world: Wo
     async def submit(submission: Submission) -> ProviderUpdate:
         # Through a connection of its own: only what is committed can be seen here.
         (seen["task"],) = await world.rows("SELECT id, state, attempt FROM tasks")
-        (seen["attempt"],) = await world.rows("SELECT reference, sends, answer_by > clock_now() AS leased FROM attempts")
+        (seen["attempt"],) = await world.rows(
+            "SELECT reference, sends, answer_by > clock_now() AS leased FROM attempts"
+        )
         seen["busy"] = await world.value(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND pid <> pg_backend_pid() AND state <> 'idle'"
@@ -136,7 +138,9 @@ async def test_active_images_count_not_tasks(world: World) -> None:
     for n in (2, 2, 2, 1):
         await world.submit(n=n)
     assert len(await claim(world)) == 2, "2 + 2 fit, a third pair does not"
-    await world.cancel.cancel(world.account_id, (await world.rows("SELECT id FROM tasks WHERE state = 'queued' AND n = 2"))[0]["id"])
+    await world.cancel.cancel(
+        world.account_id, (await world.rows("SELECT id FROM tasks WHERE state = 'queued' AND n = 2"))[0]["id"]
+    )
     assert len(await claim(world)) == 1, "the single one still fits"
     assert await world.value("SELECT sum(n) FROM tasks WHERE state = 'submitting'") == 5
 
@@ -245,7 +249,9 @@ async def test_an_absurd_retry_after_does_not_close_the_gate_for_days(world: Wor
     refusal = ProviderUnavailable("too many", reason="rate_limited", retry_after_s=99_999.0)
     install(world, Scripted(NAME, submit_does=always(refusal)))
     await run_task(world)
-    closed_s = await world.value("SELECT extract(epoch FROM closed_until - clock_now())::float8 FROM gates WHERE name = $1", NAME)
+    closed_s = await world.value(
+        "SELECT extract(epoch FROM closed_until - clock_now())::float8 FROM gates WHERE name = $1", NAME
+    )
     assert closed_s < 2
 
 
@@ -277,7 +283,9 @@ async def test_rejected_credentials_open_the_breaker_for_one_probe_at_a_time(wor
 
 
 @pytest.mark.parametrize("reason", ["credentials", "funds"])
-async def test_tasks_wait_for_our_own_account_to_be_mended_until_their_start_by(world: World, reason: str) -> None:
+async def test_tasks_wait_for_our_own_account_to_be_mended_until_their_start_by(
+    world: World, reason: str
+) -> None:
     """Design, section 5: an environment fault is retried and alerted; the task waits until `start_by`."""
     provider = install(world, Scripted(NAME, submit_does=always(ProviderUnavailable("no", reason=reason))))
     task_id = await world.submit()
@@ -304,7 +312,9 @@ async def test_what_was_never_sent_is_tried_five_times_an_attempt_and_three_atte
 
 
 async def test_a_retry_goes_out_under_the_same_reference(world: World) -> None:
-    provider = install(world, Scripted(NAME, submit_does=in_turn(not_sent(), accepted("x", provider_ref="one"))))
+    provider = install(
+        world, Scripted(NAME, submit_does=in_turn(not_sent(), accepted("x", provider_ref="one")))
+    )
     task_id = await run_task(world)
     assert await world.state(task_id) is State.RETRYING
     await world.pass_time(seconds=10)
@@ -369,9 +379,8 @@ async def test_two_claims_at_once_never_take_the_same_task(world: World) -> None
     assert len(flat) == len(set(flat)) == 20
 
 
-async def test_pictures_inside_an_answer_are_staged_before_it_is_recorded(
-    world: World, _no_fault_left: None
-) -> None:
+@pytest.mark.usefixtures("no_fault_left")
+async def test_pictures_inside_an_answer_are_staged_before_it_is_recorded(world: World) -> None:
     task_id = await world.submit("lab-sync", n=2)
     (item,) = (await world.graph.dispatch.claim("lab-sync", 1)).items
 
@@ -411,7 +420,10 @@ async def test_a_picture_that_cannot_be_staged_is_asked_for_again_under_its_key(
     monkeypatch.setattr(store, "put", full)
     task_id = await run_task(world, "lab-sync")
     assert (await world.state(task_id), tries) == (State.UNCERTAIN, 1)
-    assert await world.value("SELECT count(*) FROM gates WHERE name = 'storage' AND closed_until > clock_now()") == 1
+    assert (
+        await world.value("SELECT count(*) FROM gates WHERE name = 'storage' AND closed_until > clock_now()")
+        == 1
+    )
     await world.submit("lab-poll")
     assert (await world.graph.dispatch.claim("lab-poll", 1)).items == [], "nothing is dispatched anywhere"
     monkeypatch.setattr(store, "put", put)
@@ -454,7 +466,9 @@ async def test_a_task_that_did_not_start_in_time_is_not_claimed(world: World) ->
 
 
 async def test_the_second_task_with_the_same_upstream_id_does_not_get_it(world: World) -> None:
-    install(world, Scripted(NAME, Capabilities(calls_back=True), in_turn(accepted("x", provider_ref="same-id"))))
+    install(
+        world, Scripted(NAME, Capabilities(calls_back=True), in_turn(accepted("x", provider_ref="same-id")))
+    )
     first, second = await run_task(world), await run_task(world)
     assert (await world.attempt(first)).provider_ref == "same-id"
     assert (await world.attempt(second)).provider_ref is None

@@ -86,7 +86,9 @@ async def test_a_look_up_that_finds_it_running_lets_it_run(world: World) -> None
 
 
 async def test_only_a_second_look_up_that_finds_nothing_allows_another_attempt(world: World) -> None:
-    provider = install(world, Scripted("lab-poll", LOOKS_UP, in_turn(uncertain(), accepted("x", provider_ref="two"))))
+    provider = install(
+        world, Scripted("lab-poll", LOOKS_UP, in_turn(uncertain(), accepted("x", provider_ref="two")))
+    )
     task_id = await run_task(world, "lab-poll")
     await pass_until_due(world, task_id)
     await world.look("lab-poll")
@@ -115,7 +117,9 @@ async def test_look_ups_that_fail_prove_nothing(world: World) -> None:
     assert len(provider.submissions) == 1
 
 
-async def test_what_could_not_be_looked_up_before_the_deadline_is_still_found_from_review(world: World) -> None:
+async def test_what_could_not_be_looked_up_before_the_deadline_is_still_found_from_review(
+    world: World,
+) -> None:
     task_id = await lose_answer(world, "lab-poll")
     real = world.graph.context.providers["lab-poll"]
     provider = install(world, Scripted("lab-poll", LOOKS_UP, look_up_does=always(ProviderError("502"))))
@@ -218,7 +222,9 @@ async def test_the_same_key_is_sent_at_most_five_times(world: World) -> None:
 
 
 async def test_a_later_send_that_was_turned_away_says_nothing_about_the_first(world: World) -> None:
-    install(world, Scripted("lab-sync", HAS_KEYS, in_turn(uncertain(), not_sent(), done(origin=Origin.ANSWER))))
+    install(
+        world, Scripted("lab-sync", HAS_KEYS, in_turn(uncertain(), not_sent(), done(origin=Origin.ANSWER)))
+    )
     task_id = await run_task(world, "lab-sync")
     await pass_until_due(world, task_id)
     await world.look("lab-sync")
@@ -299,7 +305,9 @@ async def test_a_refusal_that_contradicts_running_news_starts_no_second_attempt(
 async def test_a_provider_that_accepts_and_hangs_is_uncertain_after_its_time_out(world: World) -> None:
     values = {"lab_url": world.lab_url}
     declaration = packaged_declaration("lab-sync", values=values)
-    hasty = declaration.model_copy(update={"submit": declaration.submit.model_copy(update={"timeout_s": 0.3})})
+    hasty = declaration.model_copy(
+        update={"submit": declaration.submit.model_copy(update={"timeout_s": 0.3})}
+    )
     provider = DeclaredProvider(
         hasty, credentials=LAB_CREDENTIALS, session=world.session, base_url=world.lab_url
     )
@@ -316,7 +324,9 @@ async def test_a_provider_that_accepts_and_hangs_is_uncertain_after_its_time_out
 
 async def test_the_hold_stays_while_a_failed_attempt_is_only_suspected(world: World) -> None:
     late = failed(Origin.LOOK_UP, provider_ref="up-9")
-    provider = install(world, Scripted("lab-poll", LOOKS_UP, always(uncertain()), look_up_does=in_turn(None, late)))
+    provider = install(
+        world, Scripted("lab-poll", LOOKS_UP, always(uncertain()), look_up_does=in_turn(None, late))
+    )
     task_id = await run_task(world, "lab-poll")
     for _ in range(2):
         assert await world.balance() == (999, 1)

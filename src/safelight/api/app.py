@@ -33,6 +33,8 @@ def create_app(parts: ApiParts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        # FastAPI's own would record whole addresses, and with them the tokens of callbacks and signed links.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=[Middleware(Envelope)],
         exception_handlers={HTTPException: problem_of_http},
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import secrets
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address
 from time import monotonic
 from uuid import UUID
 
 from starlette.types import Scope
 
+from safelight.api.headers import Headers, address_of, headers_of
 from safelight.api.limits import Limit
 from safelight.db import accounts
 from safelight.db.database import Database
@@ -21,15 +22,21 @@ from safelight.errors import RequestError
 KEEP_S = 5.0
 """How long a key that was read is believed: a revocation takes effect within this time."""
 MAX_KEYS = 50_000
-_NOBODY = accounts.KeyRow(UUID(int=0), secrets.token_bytes(32), None)
-
-Headers = list[tuple[bytes, bytes]]
 
 
 @dataclass(slots=True)
 class _Known:
     row: accounts.KeyRow
     until: float
+
+
+@dataclass(slots=True)
+class _Pass:
+    account_id: UUID
+    until: float
+
+
+_NOBODY = _Known(accounts.KeyRow(UUID(int=0), secrets.token_bytes(32), None), 0.0)
 
 
 @dataclass(slots=True)
@@ -45,35 +52,43 @@ class Doorkeeper:
     requests: Limit
     failures: Limit = field(default_factory=lambda: Limit(5.0, burst=50.0))
     _known: dict[str, _Known] = field(default_factory=dict, repr=False)
-    _reading: dict[str, asyncio.Task[accounts.KeyRow | None]] = field(default_factory=dict, repr=False)
+    _passes: dict[bytes, _Pass] = field(default_factory=dict, repr=False)
+    _reading: dict[str, asyncio.Task[_Known | None]] = field(default_factory=dict, repr=False)
 
-    async def admit(self, scope: Scope) -> UUID:
+    async def admit(self, scope: Scope, headers: Headers | None = None) -> UUID:
         """The account that is calling, within its rate.
 
         Raises:
             RequestError: 401 for whatever is wrong with the key, 429 over a limit.
         """
-        account_id = await self._account_of(scope)
-        wait_s = self.requests.take(account_id)
+        authorization = (headers or headers_of(scope)).get(b"authorization", b"")
+        # By a digest, not by the key: a look-up takes as long for one wrong key as for another.
+        digest = hashlib.sha256(authorization).digest()
+        held = self._passes.get(digest)
+        if held is None or held.until <= monotonic():
+            held = await self._check(scope, authorization)
+            if len(self._passes) >= MAX_KEYS:
+                self._passes.clear()
+            self._passes[digest] = held
+        wait_s = self.requests.take(held.account_id)
         if wait_s:
             raise too_often(wait_s)
-        return account_id
+        return held.account_id
 
-    async def _account_of(self, scope: Scope) -> UUID:
-        key = _key_of(scope["headers"])
+    async def _check(self, scope: Scope, authorization: bytes) -> _Pass:
+        key = _key_of(authorization)
         if key is None:
             raise self._refusal(scope)
         known = self._known.get(key.id)
-        if known is None or known.until < monotonic():
-            if known is None and self.failures.wait_s(address_of(scope)):
-                raise self._refusal(scope)
-            row = await self._read(key.id) or _NOBODY
-        else:
-            row = known.row
-        # Compared for an unknown id too, so that the time taken does not tell which ids exist.
-        if not is_secret(self.pepper, key.secret, row.secret_hash) or row.revoked_at is not None:
+        if known is None and self.failures.wait_s(address_of(scope)):
             raise self._refusal(scope)
-        return row.account_id
+        if known is None or known.until <= monotonic():
+            known = await self._read(key.id) or _NOBODY
+        # Compared for an unknown id too, so that the time taken does not tell which ids exist.
+        is_right = is_secret(self.pepper, key.secret, known.row.secret_hash)
+        if not is_right or known.row.revoked_at is not None:
+            raise self._refusal(scope)
+        return _Pass(known.row.account_id, known.until)
 
     def _refusal(self, scope: Scope) -> RequestError:
         wait_s = self.failures.take(address_of(scope))
@@ -81,7 +96,7 @@ class Doorkeeper:
             too_often(wait_s) if wait_s else RequestError(401, "unauthorized", "A valid API key is needed.")
         )
 
-    async def _read(self, key_id: str) -> accounts.KeyRow | None:
+    async def _read(self, key_id: str) -> _Known | None:
         """Read a key once for everybody who waits for it."""
         reading = self._reading.get(key_id)
         if reading is None:
@@ -89,15 +104,17 @@ class Doorkeeper:
             reading.add_done_callback(lambda _: self._reading.pop(key_id, None))
         return await asyncio.shield(reading)
 
-    async def _read_now(self, key_id: str) -> accounts.KeyRow | None:
+    async def _read_now(self, key_id: str) -> _Known | None:
         until = monotonic() + KEEP_S
         async with self.database.connection() as connection:
             row = await accounts.read_key(connection, key_id)
-        if row is not None:
-            if len(self._known) >= MAX_KEYS:
-                self._known.clear()
-            self._known[key_id] = _Known(row, until)
-        return row
+        if row is None:
+            self._known.pop(key_id, None)
+            return None
+        if len(self._known) >= MAX_KEYS:
+            self._known.clear()
+        known = self._known[key_id] = _Known(row, until)
+        return known
 
 
 def too_often(wait_s: float) -> RequestError:
@@ -107,28 +124,8 @@ def too_often(wait_s: float) -> RequestError:
     )
 
 
-def address_of(scope: Scope) -> str:
-    """The caller's address as limits count it: of IPv6 the /64, which is what one customer has."""
-    client = scope.get("client")
-    address: str = client[0] if client else ""
-    if ":" not in address:
-        return address
-    try:
-        return str(IPv6Address(int(IPv6Address(address)) >> 64 << 64))
-    except ValueError:
-        return address
-
-
-def sole(headers: Headers, name: bytes) -> bytes | None:
-    """The value of a header that is there once; b"" if it is there more often, None if it is not there."""
-    found = [value for key, value in headers if key == name]
-    if not found:
-        return None
-    return found[0] if len(found) == 1 else b""
-
-
-def _key_of(headers: Headers) -> ApiKey | None:
-    scheme, _, text = (sole(headers, b"authorization") or b"").partition(b" ")
+def _key_of(authorization: bytes) -> ApiKey | None:
+    scheme, _, text = authorization.partition(b" ")
     if scheme.lower() != b"bearer":
         return None
     # Bytes outside ASCII become characters that no key has.

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from starlette.requests import Request
 
-from safelight.api.auth import Headers, sole
+from safelight.api.headers import Headers
 from safelight.api.problems import BodyTooLarge
 from safelight.errors import RequestError
 
@@ -33,10 +33,10 @@ def check_json_headers(headers: Headers) -> None:
     Raises:
         RequestError: 415.
     """
-    declared = sole(headers, b"content-type")
-    if not declared or not _JSON_TYPE.fullmatch(declared):
+    declared = headers.get(b"content-type", b"")
+    if declared != b"application/json" and not _JSON_TYPE.fullmatch(declared):
         raise RequestError(415, "unsupported-media-type", "Send the body as application/json in UTF-8.")
-    if sole(headers, b"content-encoding") not in (None, b"identity"):
+    if headers.get(b"content-encoding", b"identity") != b"identity":
         raise RequestError(415, "unsupported-media-type", "Send the body without Content-Encoding.")
 
 
@@ -46,26 +46,26 @@ def read_idempotency_key(headers: Headers) -> str:
     Raises:
         RequestError: 400, it is missing, malformed, or there more than once.
     """
-    raw = sole(headers, b"idempotency-key")
+    raw = headers.get(b"idempotency-key")
     if raw is None:
         raise RequestError(400, "idempotency-key-missing", "Send an Idempotency-Key header.")
     text = raw.decode("latin-1")
-    quoted = _QUOTED.fullmatch(text)
+    quoted = _QUOTED.fullmatch(text) if text.startswith('"') else None
     key = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else text
-    if not _KEY.fullmatch(key) or (key[0] == '"' and not quoted):
+    if not _KEY.fullmatch(key) or (not quoted and key[0] == '"'):
         detail = "Send one Idempotency-Key of 1 to 255 printable ASCII characters without spaces."
         raise RequestError(400, "idempotency-key-invalid", detail)
     return key
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, headers: Headers, limit: int) -> bytes:
     """The whole body, of which never more than `limit` bytes and a bit are held.
 
     Raises:
         RequestError: 413 as soon as it is known to be too large, 408 if it does not arrive in time,
             400 if the caller goes away.
     """
-    announced = _content_length(request.scope["headers"])
+    announced = _content_length(headers)
     if announced is not None and announced > limit:
         raise BodyTooLarge(limit, must_close=announced > MAX_DISCARDED)
     try:
@@ -92,7 +92,7 @@ async def _read(request: Request, limit: int) -> bytes:
 
 
 def _content_length(headers: Headers) -> int | None:
-    text = sole(headers, b"content-length")
+    text = headers.get(b"content-length")
     if text is None:
         return None
     if not text.isdigit() or len(text) > 18:

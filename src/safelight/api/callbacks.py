@@ -6,9 +6,10 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from safelight.api.auth import address_of, too_often
+from safelight.api.auth import too_often
 from safelight.api.bodies import read_body
 from safelight.api.described import described, parameter
+from safelight.api.headers import address_of, headers_of
 from safelight.api.limits import Limit
 from safelight.api.parts import ApiParts
 from safelight.errors import CallbackRejected, RequestError
@@ -58,7 +59,7 @@ class Callbacks:
         provider, token = request.path_params["provider"], request.path_params.get("token")
         if max(len(provider), len(token or "")) > MAX_SEGMENT:
             raise RequestError(404, *_REFUSALS[404])
-        raw = await read_body(request, self._max_bytes)
+        raw = await read_body(request, headers_of(request.scope), self._max_bytes)
         try:
             await self._receive.receive(provider, token, request.scope["headers"], raw)
         except CallbackRejected as rejected:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import re
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +15,11 @@ from starlette.responses import Response
 from safelight.api import bodies, pages
 from safelight.api.auth import Doorkeeper
 from safelight.api.described import CURSOR, LIMIT, TASK_ID, described, json_body, parameter
+from safelight.api.headers import headers_of
 from safelight.api.parts import ApiParts
 from safelight.api.problems import FieldsRefused, not_found
 from safelight.api.shapes import Receipt, Task, TaskBody, TaskList
-from safelight.api.shown import Links, base_of, json_answer, states_of, task_json, time_text, timeline_json
+from safelight.api.shown import Links, base_of, json_answer, states_of, task_json, timeline_json
 from safelight.api.wishes import make_wish
 from safelight.assets.urls import parse_origins
 from safelight.db import views
@@ -27,7 +28,6 @@ from safelight.errors import RequestError
 from safelight.lifecycle.accept import KEEP_KEY_S, Accepted, Wish
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_KEPT = timedelta(seconds=KEEP_KEY_S)
 _NO_MODEL = Model("", "", "", (), 0)
 """Stands in where a key is looked up although the body is not good enough to name a model."""
 
@@ -38,7 +38,8 @@ class Tasks:
     def __init__(self, parts: ApiParts, doorkeeper: Doorkeeper) -> None:
         self._parts = parts
         self._doorkeeper = doorkeeper
-        self._origins = parse_origins(parts.settings.allowed_origins)
+        lab = (parts.settings.lab_url,) if parts.settings.lab_url else ()
+        self._origins = parse_origins((*parts.settings.allowed_origins, *lab))
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes."""
@@ -50,11 +51,11 @@ class Tasks:
 
     async def submit(self, request: Request) -> Response:
         """Accept a task. The same `Idempotency-Key` with the same body gets the first answer again."""
-        account_id = await self._doorkeeper.admit(request.scope)
-        headers = request.scope["headers"]
+        headers = headers_of(request.scope)
+        account_id = await self._doorkeeper.admit(request.scope, headers)
         bodies.check_json_headers(headers)
         key = bodies.read_idempotency_key(headers)
-        raw = await bodies.read_body(request, self._parts.settings.max_body_bytes)
+        raw = await bodies.read_body(request, headers, self._parts.settings.max_body_bytes)
         body = bodies.parse_object(raw)
         fingerprint = bodies.fingerprint(body)
         try:
@@ -64,7 +65,7 @@ class Tasks:
                 account_id=account_id,
                 key=key,
                 fingerprint=fingerprint,
-                has_escapes=b"\\u" in raw,
+                raw=raw,
                 origins=self._origins,
             )
         except RequestError:
@@ -153,11 +154,18 @@ def _receipt(accepted: Accepted) -> Response:
 
 
 def _expiry(body: bytes) -> str:
-    """When the key of this receipt becomes new again."""
-    created_at = datetime.fromisoformat(json.loads(body)["created_at"])
-    return time_text(created_at + _KEPT)
+    """When the key of this receipt becomes new again: its own time of day, whole days later."""
+    created_at = _CREATED_AT.search(body)
+    text = created_at[1].decode() if created_at else ""
+    return _last_day(text[:10]) + text[10:]
 
 
+@functools.lru_cache(maxsize=64)
+def _last_day(first_day: str) -> str:
+    return (date.fromisoformat(first_day) + timedelta(seconds=KEEP_KEY_S)).isoformat()
+
+
+_CREATED_AT = re.compile(rb'"created_at":"([^"]{20,40})"')
 _KEY_HEADER = {
     **parameter(
         "Idempotency-Key",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +21,7 @@ OPERATIONS = ("generate", "edit")
 MAX_OBJECT_BYTES = 16_384
 """Of `options` and of `metadata`, as canonical JSON."""
 _SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
+_RATIO = re.compile(r"[1-9][0-9]{0,2}:[1-9][0-9]{0,2}")
 
 
 class _Faults:
@@ -46,18 +46,18 @@ def make_wish(
     account_id: UUID,
     key: str,
     fingerprint: bytes,
-    has_escapes: bool,
+    raw: bytes,
     origins: frozenset[Origin] = frozenset(),
 ) -> Wish:
     """The wish that a body describes.
 
-    `has_escapes` says whether the raw body had a backslash-u: without one it can hold neither NUL nor half a
-    surrogate pair, and need not be searched.
+    `raw` is the body before it was parsed: what it cannot hold need not be looked for.
 
     Raises:
         RequestError: 422 with the fields that do not fit, 404 for a model that is not in the catalog.
     """
-    if has_escapes or len(body) > len(FIELDS) or not FIELDS.issuperset(body):
+    # Only an escape can bring NUL or half a surrogate pair: the bytes were valid UTF-8.
+    if b"\\u" in raw or not FIELDS.issuperset(body):
         _check_names_and_text(body)
     model = _model_of(body, catalog)
     faults = _Faults()
@@ -73,7 +73,7 @@ def make_wish(
         _check_shape(body, model, faults)
     for name in ("options", "metadata"):
         if name in body:
-            _check_object(name, body[name], faults)
+            _check_object(name, body[name], len(raw), faults)
     faults.raise_if_any()
     return Wish(
         account_id=account_id,
@@ -135,8 +135,8 @@ def _check_shape(body: dict[str, Any], model: Model, faults: _Faults) -> None:
     if "size" in body and "aspect_ratio" in body:
         faults.add("aspect_ratio", "cannot be combined with size")
     for name, offered, pattern in (
-        ("size", model.sizes, _SIZE.fullmatch),
-        ("aspect_ratio", model.aspect_ratios, re.compile(r"[1-9][0-9]{0,2}:[1-9][0-9]{0,2}").fullmatch),
+        ("size", model.sizes, _SIZE),
+        ("aspect_ratio", model.aspect_ratios, _RATIO),
     ):
         if name in body and not _is_offered(body[name], offered, pattern):
             words = ", ".join(word for word in offered if word)
@@ -145,10 +145,10 @@ def _check_shape(body: dict[str, Any], model: Model, faults: _Faults) -> None:
             )
 
 
-def _is_offered(value: Any, offered: tuple[str, ...], pattern: Callable[[str], object]) -> bool:
+def _is_offered(value: Any, offered: tuple[str, ...], pattern: re.Pattern[str]) -> bool:
     if not isinstance(value, str) or not value:
         return False
-    return value in offered or ("" in offered and pattern(value) is not None)
+    return value in offered or ("" in offered and pattern.fullmatch(value) is not None)
 
 
 def _check_images(
@@ -180,10 +180,10 @@ def _is_input(image: str, origins: frozenset[Origin]) -> bool:
     return origin.scheme == "https" or origin in origins
 
 
-def _check_object(name: str, value: Any, faults: _Faults) -> None:
+def _check_object(name: str, value: Any, raw_bytes: int, faults: _Faults) -> None:
     if not isinstance(value, dict):
         faults.add(name, "must be an object")
-    elif value and len(canonical(value)) > MAX_OBJECT_BYTES:
+    elif raw_bytes > MAX_OBJECT_BYTES and len(canonical(value)) > MAX_OBJECT_BYTES:
         faults.add(name, f"may have {MAX_OBJECT_BYTES} bytes as JSON")
 
 

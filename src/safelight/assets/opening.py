@@ -10,6 +10,7 @@ from safelight.assets.bucket import BucketStore
 from safelight.assets.local import LocalStore
 from safelight.assets.store import AssetStore
 from safelight.errors import ConfigurationError
+from safelight.settings import Settings
 
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]+)://")
 _BUCKETS = ("s3", "gs", "az")
@@ -23,3 +24,8 @@ def open_store(url_or_path: str | Path, options: Mapping[str, str] | None = None
     if url["scheme"] not in _BUCKETS:
         raise ConfigurationError("assets live in a folder or behind s3://, gs:// or az://")
     return BucketStore(str(url_or_path), options)
+
+
+def open_store_of(settings: Settings) -> AssetStore:
+    """Where an installation keeps its assets: the bucket of its settings, else a folder in its data directory."""
+    return open_store(settings.store_url or settings.data_dir / "assets")

@@ -46,7 +46,7 @@ def grant(
 
     async def work() -> tuple[int, int]:
         from safelight.db import accounts, ledger, views
-        from safelight.service import open_database
+        from safelight.db.opening import open_database
 
         async with open_database(settings) as database, database.transaction() as connection:
             account_id = await accounts.find_account(connection, account)

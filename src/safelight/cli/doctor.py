@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,10 @@ from safelight.cli.output import clean, count_words, print_json, print_line
 from safelight.cli.running import FAILED, run, settings_of
 
 if TYPE_CHECKING:
+    from safelight.assets.store import AssetStore
+    from safelight.db.database import Database
     from safelight.lifecycle.doctor import Finding
+    from safelight.settings import Settings
 
 commands = typer.Typer()
 
@@ -44,23 +48,33 @@ def doctor(
 
     async def work() -> list[Finding]:
         from safelight.lifecycle.doctor import examine
-        from safelight.service import open_database, open_store_of
 
         found: list[Finding] = []
-        async with open_database(settings) as database:
-            store = open_store_of(settings)
-            try:
-                async with aclosing(examine(database, store, with_bytes=not no_bytes)) as findings:
-                    async for finding in findings:
-                        found.append(finding)
-                        if not as_json:
-                            print_line(_line(finding))
-            finally:
-                await store.aclose()
+        async with (
+            _books(settings) as (database, store),
+            aclosing(examine(database, store, with_bytes=not no_bytes)) as findings,
+        ):
+            async for finding in findings:
+                found.append(finding)
+                if not as_json:
+                    print_line(_line(finding))
         return found
 
     found = run(work())
     _conclude(found, with_bytes=not no_bytes, as_json=as_json)
+
+
+@asynccontextmanager
+async def _books(settings: Settings) -> AsyncIterator[tuple[Database, AssetStore]]:
+    from safelight.assets.opening import open_store_of
+    from safelight.db.opening import open_database
+
+    async with open_database(settings) as database:
+        store = open_store_of(settings)
+        try:
+            yield database, store
+        finally:
+            await store.aclose()
 
 
 def _conclude(found: list[Finding], *, with_bytes: bool, as_json: bool) -> None:

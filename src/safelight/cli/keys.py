@@ -38,7 +38,8 @@ def create(
 
     async def work() -> str:
         from safelight.db import accounts
-        from safelight.service import load_pepper, open_database
+        from safelight.db.installation import load_pepper
+        from safelight.db.opening import open_database
 
         async with open_database(settings) as database:
             pepper = await load_pepper(settings, database)
@@ -67,7 +68,7 @@ def revoke(
 
     async def work() -> bool:
         from safelight.db import accounts
-        from safelight.service import open_database
+        from safelight.db.opening import open_database
 
         async with open_database(settings) as database, database.transaction() as connection:
             return await accounts.revoke_key(connection, key_id)
@@ -88,7 +89,7 @@ def list_keys(
 
     async def work() -> list[dict[str, object]]:
         from safelight.db import accounts
-        from safelight.service import open_database
+        from safelight.db.opening import open_database
 
         async with open_database(settings) as database, database.connection() as connection:
             account_id = await accounts.find_account(connection, account) if account else None

@@ -13,6 +13,9 @@ from safelight.domain import keys
 from safelight.domain.ids import new_id
 from safelight.errors import RequestError
 
+FIRST_ACCOUNT = "default"
+"""Made at first start; the commands use it where none is named."""
+
 _sql = statements("accounts")
 
 

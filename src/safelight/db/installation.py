@@ -9,6 +9,7 @@ import asyncpg
 from safelight.db.database import Database
 from safelight.db.statements import statements
 from safelight.errors import ConfigurationError
+from safelight.settings import Settings, derive_key, load_secret
 
 _sql = statements("installation")
 
@@ -27,6 +28,18 @@ async def check_secret(database: Database, secret: bytes) -> None:
         raise ConfigurationError(
             f"this database belongs to another SAFELIGHT_SECRET_KEY (its id is {known}, ours is {key_id})"
         )
+
+
+def pepper_of(secret: bytes) -> bytes:
+    """The key under which API keys are hashed."""
+    return derive_key(secret, "api keys")
+
+
+async def load_pepper(settings: Settings, database: Database) -> bytes:
+    """The pepper of this installation; refuses a secret that is not this database's."""
+    secret = load_secret(settings)
+    await check_secret(database, secret)
+    return pepper_of(secret)
 
 
 async def is_current(database: Database, revision: str) -> bool:

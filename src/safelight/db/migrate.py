@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import asyncpg
+
 from safelight.db.queue import queue_queries
 from safelight.errors import ConfigurationError
 

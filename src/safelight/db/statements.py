@@ -25,7 +25,7 @@ class Statement:
         self.names = names
 
     def _ordered(self, values: dict[str, Any]) -> list[Any]:
-        if len(values) != len(self.names):
+        if values.keys() != set(self.names):
             raise TypeError(f"{self.name} takes {self.names}, not {sorted(values)}")
         return [values[name] for name in self.names]
 

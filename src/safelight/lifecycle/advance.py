@@ -186,7 +186,10 @@ class _Sheet:
         if update is None:
             return
         if decision.finding:
-            detail: dict[str, Any] = {"outputs": outputs_json(update.outputs), "upstream_status": update.upstream_status}
+            detail: dict[str, Any] = {
+                "outputs": outputs_json(update.outputs),
+                "upstream_status": update.upstream_status,
+            }
             self._changes.find(decision.finding, row.id, news.attempt, detail, update.cost)
         if decision.outcome is AttemptOutcome.SUCCEEDED and len(update.outputs) > row.n:
             detail = {"asked": row.n, "delivered": len(update.outputs)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -118,13 +118,19 @@ async def _examine_assets(database: Database, store: AssetStore) -> AsyncIterato
     try:
         async for batch in audit.asset_batches(database):
             for start in range(0, len(batch), _AT_ONCE):
-                rows = batch[start : start + _AT_ONCE]
-                faults = await asyncio.gather(*(_fault_of(row, store, pool) for row in rows))
-                for row, fault in zip(rows, faults, strict=True):
-                    if fault is not None:
-                        yield Finding("assets", f"asset {row.id} of task {row.task_id}", fault)
+                for finding in await _judge(batch[start : start + _AT_ONCE], store, pool):
+                    yield finding
     finally:
         await pool.aclose()
+
+
+async def _judge(rows: Sequence[audit.AssetRow], store: AssetStore, pool: PicturePool) -> list[Finding]:
+    faults = await asyncio.gather(*(_fault_of(row, store, pool) for row in rows))
+    return [
+        Finding("assets", f"asset {row.id} of task {row.task_id}", fault)
+        for row, fault in zip(rows, faults, strict=True)
+        if fault is not None
+    ]
 
 
 async def _fault_of(row: audit.AssetRow, store: AssetStore, pool: PicturePool) -> str | None:

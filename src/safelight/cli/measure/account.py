@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from safelight.db import accounts, ledger
-from safelight.service import FIRST_ACCOUNT, load_pepper, open_database
+from safelight.db.installation import load_pepper
+from safelight.db.opening import open_database
 from safelight.settings import Settings, write_private
 
 
@@ -18,9 +19,9 @@ async def prepare_account(data_dir: Path, credits_: int) -> None:
     async with open_database(settings) as database:
         pepper = await load_pepper(settings, database)
         async with database.transaction() as connection:
-            account_id = await accounts.find_account(connection, FIRST_ACCOUNT)
+            account_id = await accounts.find_account(connection, accounts.FIRST_ACCOUNT)
             if account_id is None:
-                account_id = await accounts.create_account(connection, FIRST_ACCOUNT)
+                account_id = await accounts.create_account(connection, accounts.FIRST_ACCOUNT)
             await ledger.grant(connection, account_id, credits_, note="bench")
             key = None
             if not key_file.exists():

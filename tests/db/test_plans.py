@@ -1,0 +1,320 @@
+"""At 100,000 rows the daily statements go by their indexes, with the values known and without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from safelight.db.database import SESSION
+from safelight.db.statements import Statement, statements
+from safelight.lifecycle.accept import ROUTE
+from tests.db.growth import BIG, Grown, grow
+from tests.world import Server
+
+
+@pytest.fixture(scope="module")
+def grown(server: Server) -> Iterator[Grown]:
+    async def prepare() -> Grown:
+        url = await server.clone()
+        connection = await asyncpg.connect(url, server_settings={**SESSION, "statement_timeout": "120s"})
+        made = await grow(connection, url)
+        await connection.close()
+        return made
+
+    made = asyncio.run(prepare())
+    yield made
+    asyncio.run(server.drop(made.url))
+
+
+@pytest.fixture
+async def connection(grown: Grown) -> AsyncIterator[asyncpg.Connection]:
+    made = await asyncpg.connect(grown.url, server_settings=SESSION)
+    yield made
+    await made.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the planner does, node by node; `blocks` is what it read where it was carried out."""
+
+    nodes: list[dict[str, Any]]
+
+    @property
+    def indexes(self) -> set[str]:
+        return {node["Index Name"] for node in self.nodes if "Index Name" in node}
+
+    @property
+    def read_whole(self) -> set[str]:
+        return {node["Relation Name"] for node in self.nodes if node["Node Type"] == "Seq Scan"} & BIG
+
+    @property
+    def blocks(self) -> int:
+        top = self.nodes[0]
+        return int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
+
+
+def nodes_of(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from nodes_of(child)
+
+
+async def plan_of(
+    connection: asyncpg.Connection, statement: Statement, values: dict[str, Any], *, is_generic: bool
+) -> Plan:
+    """The plan as the server makes it at a first call, or as it keeps it after some."""
+    given = [values[name] for name in statement.names]
+    options = "FORMAT JSON, GENERIC_PLAN" if is_generic else "FORMAT JSON"
+    text = await connection.fetchval(f"EXPLAIN ({options}) {statement.sql}", *given)
+    return Plan(list(nodes_of(json.loads(text)[0]["Plan"])))
+
+
+async def carried_out(connection: asyncpg.Connection, statement: Statement, values: dict[str, Any]) -> Plan:
+    """Carry a statement out, and undo it."""
+    given = [values[name] for name in statement.names]
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        text = await connection.fetchval(
+            f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {statement.sql}", *given
+        )
+    finally:
+        await transaction.rollback()
+    return Plan(list(nodes_of(json.loads(text)[0]["Plan"])))
+
+
+def values_of(grown: Grown) -> dict[str, Any]:
+    """A sensible value for every parameter that the statements have."""
+    running = [UUID(found) for found in grown.samples["running"][:16]]
+    moves = [{"id": str(found), "version": 3, "source": "running"} for found in running]
+    numbers = [{"task_id": str(found), "number": 1} for found in running]
+    return {
+        "account_id": UUID(grown.ordinary_account),
+        "account_ids": [UUID(grown.ordinary_account)] * 16,
+        "answer_in_s": 60.0,
+        "attempt": 1,
+        "attempts": [1] * 16,
+        "before": None,
+        "calls_free": 16,
+        "cap": 50,
+        "gap_s": 2.0,
+        "id": running[0],
+        "ids": running,
+        "images_free": 100,
+        "is_idle": False,
+        "keys": [f"key-{number}" for number in range(100, 116)],
+        "lease_s": 60.0,
+        "looks": 4,
+        "moves": json.dumps(
+            [{**move, "target": "archiving", "cause": "poll", "wake_in_s": 1.0} for move in moves]
+        ),
+        "endings": json.dumps(
+            [
+                {
+                    **move,
+                    "target": "failed",
+                    "captured": 0,
+                    "released": 2,
+                    "failure_class": "environment",
+                    "failure_code": "x",
+                    "cause": "poll",
+                    "assets": [],
+                }
+                for move in moves
+            ]
+        ),  # fmt: skip
+        "patches": json.dumps(numbers),
+        "notes": json.dumps([{"id": str(found), "version": 3, "percent": 5} for found in running]),
+        "callbacks": json.dumps(
+            [
+                {
+                    "provider": "lab-callback",
+                    "task_id": str(found),
+                    "attempt": 1,
+                    "verdict": "duplicate",
+                    "upstream_status": "done",
+                    "body": "e30=",
+                }
+                for found in running
+            ]
+        ),  # fmt: skip
+        "number": 1,
+        "numbers": [1] * 16,
+        "overdue_s": 0.0,
+        "provider": "lab-callback",
+        "provider_ref": "job-500",
+        "providers": ["lab-callback", "lab-poll", "lab-sync"],
+        "refs": ["job-500", "job-600", "job-601"],
+        "room": 50,
+        "route": ROUTE,
+        "states": None,
+        "task_id": running[0],
+        "task_ids": running,
+        "upstream_model": "lab-callback",
+        "upstream_statuses": ["done"] * 16,
+    }
+
+
+ITEMS = {
+    "tasks.move": "moves",
+    "ledger.settle": "endings",
+    "tasks.patch_attempts": "patches",
+    "tasks.note_progress": "notes",
+    "inbox.insert_callbacks": "callbacks",
+}
+
+INTENDED = [
+    ("tasks.claim_fairest", {"tasks_waiting", "tasks_upstream", "attempts_pkey"}),
+    ("tasks.claim_looks", {"tasks_to_look_at", "tasks_pkey", "attempts_pkey"}),
+    ("tasks.claim_archives", {"tasks_to_sweep", "tasks_pkey"}),
+    ("tasks.past_start", {"tasks_start_by"}),
+    ("tasks.capacity_taken", {"tasks_upstream", "attempts_sent"}),
+    ("tasks.run_times", {"attempts_run_times"}),
+    ("tasks.callback_share", {"attempts_noticed"}),
+    ("tasks.stuck_share", set()),
+    ("tasks.find_receipts", {"receipts_pkey"}),
+    ("tasks.forget_receipts", set()),
+    ("tasks.lock_tasks", {"tasks_pkey"}),
+    ("tasks.accounts_of_tasks", {"tasks_pkey"}),
+    ("tasks.read_attempts", {"attempts_pkey"}),
+    ("tasks.read_task", {"tasks_pkey", "attempts_pkey"}),
+    ("tasks.attempt_of_provider_ref", {"attempts_provider_ref"}),
+    ("tasks.taken_provider_refs", {"attempts_provider_ref"}),
+    ("tasks.move", {"tasks_pkey"}),
+    ("tasks.patch_attempts", {"attempts_pkey"}),
+    ("tasks.note_progress", {"tasks_pkey"}),
+    ("tasks.bring_look_forward", {"tasks_pkey", "attempts_pkey"}),
+    ("tasks.lease_archive", {"tasks_pkey"}),
+    ("tasks.note_decode", {"tasks_pkey"}),
+    ("tasks.forget_decode", {"tasks_pkey"}),
+    ("tasks.request_cancel", {"tasks_pkey"}),
+    ("tasks.note_send", {"tasks_pkey", "attempts_pkey"}),
+    ("tasks.provider_of_attempt", {"attempts_pkey"}),
+    ("tasks.staged_outputs", {"tasks_pkey", "attempts_pkey"}),
+    ("queue.providers_with_due_tasks", set()),
+    ("ledger.lock_accounts", set()),
+    ("ledger.settle", {"tasks_pkey"}),
+    ("inbox.applied_before", {"callbacks_applied_once"}),
+    ("inbox.insert_callbacks", {"callbacks_task"}),
+    ("inbox.unmatched", {"callbacks_unmatched"}),
+    ("inbox.count_unmatched", {"callbacks_unmatched"}),
+    ("inbox.drop_unmatched", {"callbacks_unmatched"}),
+    ("inbox.last_body", {"callbacks_task"}),
+    ("views.read_task", {"settlements_pkey", "assets_task_id_position_key"}),
+    ("views.list_tasks", {"tasks_account", "settlements_pkey", "assets_task_id_position_key"}),
+    ("views.list_entries", {"entries_account"}),
+    ("views.list_events", {"task_events_task_id_version_key"}),
+    ("views.read_asset", {"assets_pkey"}),
+    ("views.read_balance", set()),
+    ("views.open_tasks_by_state", {"tasks_open_of_account"}),
+]
+
+
+def named(name: str, values: dict[str, Any]) -> tuple[Statement, dict[str, Any]]:
+    file, _, which = name.partition(".")
+    statement: Statement = getattr(statements(file), which)
+    return statement, {**values, "items": values.get(ITEMS.get(name, ""))}
+
+
+def test_every_statement_of_the_daily_work_has_its_plan_tested() -> None:
+    tested = {name for name, _ in INTENDED}
+    files = ("tasks", "ledger", "inbox", "views")
+    found = {f"{file}.{name}" for file in files for name in statements(file).names()}
+    assert found - tested == {"tasks.insert_accepted", "ledger.insert_entry"}  # they only write
+
+
+@pytest.mark.parametrize("is_generic", [False, True], ids=["values known", "any values"])
+@pytest.mark.parametrize(("name", "intended"), INTENDED, ids=[name for name, _ in INTENDED])
+async def test_a_statement_goes_by_its_index(
+    grown: Grown, connection: asyncpg.Connection, name: str, intended: set[str], is_generic: bool
+) -> None:
+    statement, values = named(name, values_of(grown))
+    plan = await plan_of(connection, statement, values, is_generic=is_generic)
+    assert plan.read_whole == set()
+    assert intended - plan.indexes == set()
+
+
+BOUNDS = [
+    # Blocks of 8 kB that one call may touch: with room for growth, and far from reading a table.
+    ("tasks.claim_fairest", {}, 4_000),
+    ("tasks.claim_looks", {}, 3_000),
+    ("tasks.claim_archives", {}, 3_000),
+    ("tasks.past_start", {}, 300),
+    ("tasks.capacity_taken", {}, 300),
+    ("tasks.run_times", {}, 1_000),
+    ("tasks.callback_share", {}, 100),
+    ("tasks.find_receipts", {}, 200),
+    ("tasks.move", {}, 2_000),
+    ("ledger.settle", {}, 2_500),
+    ("queue.providers_with_due_tasks", {}, 300),
+    ("queue.providers_with_due_tasks", {"providers": ["lab-sync"], "overdue_s": 700.0}, 300),
+    ("inbox.applied_before", {}, 200),
+    ("views.list_tasks", {}, 1_000),
+    ("views.list_entries", {}, 200),
+]
+
+
+@pytest.mark.parametrize(("name", "other", "bound"), BOUNDS, ids=[name for name, _, _ in BOUNDS])
+async def test_a_statement_touches_few_blocks(
+    grown: Grown, connection: asyncpg.Connection, name: str, other: dict[str, Any], bound: int
+) -> None:
+    statement, values = named(name, values_of(grown))
+    plan = await carried_out(connection, statement, {**values, **other})
+    assert plan.blocks <= bound
+
+
+async def test_ten_thousand_waiting_tasks_of_one_account_cost_a_claim_no_more_than_its_room(
+    grown: Grown, connection: asyncpg.Connection
+) -> None:
+    statement, values = named("tasks.claim_fairest", values_of(grown))
+    plan = await carried_out(connection, statement, {**values, "calls_free": 1})
+    read = [node for node in plan.nodes if node.get("Index Name") == "tasks_waiting"]
+    # Each account offers one row at most: what is read grows with the accounts that wait, not with their tasks.
+    assert read
+    assert max(node["Actual Rows"] * node["Actual Loops"] for node in read) < 200
+    assert plan.blocks < 1_000
+
+
+async def test_tasks_that_wait_for_their_back_off_cost_a_claim_no_whole_reading(
+    grown: Grown, connection: asyncpg.Connection
+) -> None:
+    """One account's 10,000 tasks that are not due yet: a claim must not read them all, twice a second."""
+    statement, values = named("tasks.claim_fairest", values_of(grown))
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute("SET LOCAL session_replication_role = replica")
+        await connection.execute(
+            "UPDATE tasks SET wake_at = clock_now() + interval '10 minutes' WHERE account_id = $1"
+            " AND state IN ('queued', 'retrying')",
+            UUID(grown.busiest_account),
+        )
+        given = [values[name] for name in statement.names]
+        text = await connection.fetchval(
+            f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {statement.sql}", *given
+        )
+    finally:
+        await transaction.rollback()
+    assert Plan(list(nodes_of(json.loads(text)[0]["Plan"]))).blocks < 4_000
+
+
+async def test_one_accounts_ten_thousand_tasks_do_not_go_before_anothers_first(
+    grown: Grown, connection: asyncpg.Connection
+) -> None:
+    statement, values = named("tasks.claim_fairest", {**values_of(grown), "calls_free": 10})
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        claimed = await statement.rows(connection, **{name: values[name] for name in statement.names})
+    finally:
+        await transaction.rollback()
+    assert len(claimed) == 10
+    owners = [str(row["account_id"]) for row in claimed]
+    assert len(set(owners)) > 1
