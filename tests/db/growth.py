@@ -32,26 +32,28 @@ SELECT i, ('01900000-' || lpad(to_hex(i >> 16), 4, '0') || '-7' || lpad(to_hex((
        (ARRAY['lab-callback', 'lab-callback', 'lab-poll', 'lab-sync'])[1 + i % 4] AS provider,
        clock_now() - make_interval(secs => ({TASKS} - i) * 2) AS created
 FROM generate_series(1, {TASKS}) AS i;
+ALTER TABLE plan ADD COLUMN is_ended boolean GENERATED ALWAYS AS (state IN ('succeeded', 'failed', 'blocked')) STORED;
 UPDATE plan SET provider = 'lab-callback' WHERE account = 1 AND state IN ('queued', 'retrying');
 CREATE TEMP TABLE owner AS SELECT number, gen_random_uuid() AS id FROM generate_series(1, {ACCOUNTS}) AS number;
 INSERT INTO accounts (id, name, available, held, open_tasks)
-SELECT owner.id, 'account ' || number, 100000, coalesce(sum(2) FILTER (WHERE state NOT IN ('succeeded', 'failed', 'blocked')), 0),
-       count(*) FILTER (WHERE state NOT IN ('succeeded', 'failed', 'blocked'))
+SELECT owner.id, 'account ' || number, 100000, 2 * count(*) FILTER (WHERE NOT is_ended),
+       count(*) FILTER (WHERE NOT is_ended)
 FROM owner JOIN plan ON plan.account = number GROUP BY owner.id, number;
 INSERT INTO gates (name) VALUES ('lab-callback'), ('lab-poll'), ('lab-sync');
-INSERT INTO tasks (id, account_id, model, operation, prompt, n, provider, upstream_model, unit_price, held, state, version,
-                   attempt, wake_at, start_by, deadline_s, review_reason, decide_by, failure_class, failure_code,
-                   created_at, state_since, finished_at)
-SELECT plan.id, owner.id, provider, 'generate', 'a red shoe on white, number ' || i, 2, provider, provider, 1, 2, state, 3,
+INSERT INTO tasks (id, account_id, model, operation, prompt, n, provider, upstream_model, unit_price, held, state,
+                   version, attempt, wake_at, start_by, deadline_s, review_reason, decide_by, failure_class,
+                   failure_code, created_at, state_since, finished_at)
+SELECT plan.id, owner.id, provider, 'generate', 'a red shoe on white, number ' || i, 2, provider, provider, 1, 2, state,
+       3,
        CASE WHEN state = 'queued' THEN 0 ELSE 1 END,
        CASE WHEN state IN ('queued', 'retrying', 'submitting') THEN clock_now() - make_interval(secs => i % 600)
-            WHEN state IN ('running', 'archiving', 'review') THEN clock_now() + make_interval(secs => i % 1000 - 10) END,
-       clock_now() + make_interval(secs => CASE WHEN state IN ('queued', 'retrying') AND i % 1000 = 0 THEN -5 ELSE 3000 END),
+            WHEN NOT is_ended THEN clock_now() + make_interval(secs => i % 1000 - 10) END,
+       clock_now() + make_interval(secs => CASE WHEN i % 1000 = 0 THEN -5 ELSE 3000 END),
        3600, CASE WHEN state = 'review' THEN 'deadline' END,
        CASE WHEN state = 'review' THEN clock_now() + interval '1 day' END,
        CASE state WHEN 'failed' THEN 'upstream_fault' WHEN 'blocked' THEN 'content_blocked' END,
        CASE WHEN state IN ('failed', 'blocked') THEN 'generation_failed' END,
-       created, created, CASE WHEN state IN ('succeeded', 'failed', 'blocked') THEN created + interval '20 seconds' END
+       created, created, CASE WHEN is_ended THEN created + interval '20 seconds' END
 FROM plan JOIN owner ON owner.number = plan.account ORDER BY i;
 """
 _BESIDE = """
@@ -60,20 +62,21 @@ INSERT INTO attempts (task_id, number, provider, upstream_model, reference, imag
 SELECT id, 1, provider, provider, replace(id::text, '-', '') || '-1', 2, created, created + interval '1 minute',
        'job-' || i, CASE WHEN state <> 'submitting' THEN created END, NULL,
        CASE WHEN state = 'succeeded' THEN 5 + i % 20 END,
-       CASE WHEN state IN ('succeeded', 'failed', 'blocked') THEN CASE WHEN i % 5 = 0 THEN 'poll' ELSE 'callback' END END,
-       CASE WHEN state IN ('succeeded', 'failed', 'blocked') THEN state END,
-       CASE WHEN state IN ('succeeded', 'failed', 'blocked') THEN created + interval '20 seconds' END, created
+       CASE WHEN is_ended THEN CASE WHEN i % 5 = 0 THEN 'poll' ELSE 'callback' END END,
+       CASE WHEN is_ended THEN state END,
+       CASE WHEN is_ended THEN created + interval '20 seconds' END, created
 FROM plan WHERE state <> 'queued' ORDER BY i;
 INSERT INTO receipts (account_id, route, key, fingerprint, task_id, body, created_at, expires_at)
 SELECT owner.id, 'POST /v1/tasks', 'key-' || i, sha256('body'), plan.id, '{}', created, created + interval '30 days'
 FROM plan JOIN owner ON owner.number = plan.account ORDER BY i;
 INSERT INTO entries (account_id, kind, task_id, available_delta, held_delta, created_at)
-SELECT owner.id, kind, plan.id, CASE kind WHEN 'hold' THEN -2 ELSE 0 END, CASE kind WHEN 'hold' THEN 2 ELSE -2 END, created
+SELECT owner.id, kind, plan.id, CASE kind WHEN 'hold' THEN -2 ELSE 0 END, CASE kind WHEN 'hold' THEN 2 ELSE -2 END,
+       created
 FROM plan JOIN owner ON owner.number = plan.account CROSS JOIN unnest(ARRAY['hold', 'settle']) AS kind
-WHERE kind = 'hold' OR state IN ('succeeded', 'failed', 'blocked') ORDER BY i;
+WHERE kind = 'hold' OR is_ended ORDER BY i;
 INSERT INTO settlements (task_id, account_id, held, captured, released, created_at)
 SELECT plan.id, owner.id, 2, 2, 0, created FROM plan JOIN owner ON owner.number = plan.account
-WHERE state IN ('succeeded', 'failed', 'blocked') ORDER BY i;
+WHERE is_ended ORDER BY i;
 INSERT INTO assets (id, account_id, task_id, attempt, position, store_key, content_type, width, height, bytes, sha256)
 SELECT plan.id, owner.id, plan.id, 1, 0, 'key-' || i, 'image/png', 64, 64, 1000, sha256('picture')
 FROM plan JOIN owner ON owner.number = plan.account WHERE state = 'succeeded' ORDER BY i;

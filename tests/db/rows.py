@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -35,7 +35,12 @@ class Rows:
 
     def fill(self, sql: str) -> str:
         """Put the ids in: `:account`, `:other`, `:fresh` (a task id in no row), and a task by its state."""
-        names = {"account": self.account, "other": self.other, "fresh": self.fresh, **self.standing}
+        names: dict[str, UUID] = {
+            "account": self.account,
+            "other": self.other,
+            "fresh": self.fresh,
+            **{state.value: task_id for state, task_id in self.standing.items()},
+        }
         for name, value in names.items():
             sql = sql.replace(f":{name}", f"'{value}'")
         return sql
@@ -80,7 +85,7 @@ def accepted(
     has_receipt: bool = True,
     has_event: bool = True,
     account: str = ":account",
-    **columns: str,
+    columns: Mapping[str, str] | None = None,
 ) -> str:
     """SQL that accepts a task of an account; `columns` are SQL expressions to use instead of the right ones."""
     values = {
@@ -97,7 +102,7 @@ def accepted(
         "wake_at": "clock_now()",
         "start_by": "clock_now() + interval '1 hour'",
         "deadline_s": "3600",
-        **columns,
+        **(columns or {}),
     }
     parts = [f"INSERT INTO tasks ({', '.join(values)}) VALUES ({', '.join(values.values())});"]
     if has_hold:

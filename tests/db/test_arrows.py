@@ -118,19 +118,20 @@ NOT_NEW = [state for state in State if state is not State.QUEUED]
 @pytest.mark.parametrize("state", NOT_NEW)
 async def test_a_task_cannot_be_born_in_the_middle_of_its_life(attacked: Attacked, state: State) -> None:
     """It would stand there without a path; a terminal one even without its settlement."""
-    sql = rows.accepted(
-        ":fresh",
-        state=f"'{state}'",
-        attempt="1",
-        wake_at="NULL" if state in TERMINAL else "clock_now()",
-        finished_at="clock_now()" if state in TERMINAL else "NULL",
-        review_reason="'deadline'" if state is State.REVIEW else "NULL",
-        decide_by="clock_now()" if state is State.REVIEW else "NULL",
-        failure_class="'environment'" if state in TERMINAL - {State.SUCCEEDED} else "NULL",
-        failure_code="'made_up'" if state in TERMINAL - {State.SUCCEEDED} else "NULL",
-    )
+    is_end = state in TERMINAL
+    columns = {
+        "state": f"'{state}'",
+        "attempt": "1",
+        "wake_at": "NULL" if is_end else "clock_now()",
+        "finished_at": "clock_now()" if is_end else "NULL",
+        "review_reason": "'deadline'" if state is State.REVIEW else "NULL",
+        "decide_by": "clock_now()" if state is State.REVIEW else "NULL",
+        "failure_class": "'environment'" if is_end and state is not State.SUCCEEDED else "NULL",
+        "failure_code": "'made_up'" if is_end and state is not State.SUCCEEDED else "NULL",
+    }
+    sql = rows.accepted(":fresh", columns=columns)
     await attacked.impossible(sql)
 
 
 async def test_a_task_cannot_be_born_with_a_later_version(attacked: Attacked) -> None:
-    await attacked.impossible(rows.accepted(":fresh", version="7"))
+    await attacked.impossible(rows.accepted(":fresh", columns={"version": "7"}))

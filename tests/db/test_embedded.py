@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -29,7 +30,8 @@ SHARING = """
     async def main():
         url = await start_embedded(Path(sys.argv[1]))
         connection = await asyncpg.connect(url)
-        await connection.execute("CREATE TABLE IF NOT EXISTS marks (text text PRIMARY KEY)") if sys.argv[2] == "first" else None
+        if sys.argv[2] == "first":
+            await connection.execute("CREATE TABLE marks (text text PRIMARY KEY)")
         print(url, flush=True)
         loop = asyncio.get_running_loop()
         while word := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
@@ -49,7 +51,7 @@ async def folder_of_a_server() -> AsyncIterator[Path]:
         yield path
     finally:
         for file in path.rglob("postmaster.pid"):
-            await stop(file)
+            await asyncio.to_thread(stop, file)
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -61,16 +63,16 @@ def postmaster_of(data_dir: Path) -> int | None:
         return None
 
 
-async def stop(file: Path) -> None:
+def stop(file: Path) -> None:
     """Stop the server behind a `postmaster.pid`, if it is still that server."""
     pid = int(file.read_text().splitlines()[0])
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         if str(file.parent) not in Path(f"/proc/{pid}/cmdline").read_text():
             return
         os.kill(pid, signal.SIGINT)
-        async with asyncio.timeout(10.0):
-            while file.exists():
-                await asyncio.sleep(0.05)
+        patience = time.monotonic() + 10.0
+        while file.exists() and time.monotonic() < patience:
+            time.sleep(0.05)
 
 
 async def commit(talker: Talker, word: str) -> None:

@@ -27,7 +27,7 @@ def posted(kind: str, available: int, held: int, task: str = "NULL") -> str:
             posted("adjust", -rows.GRANTED - 1, 0), Check, "accounts_available_check", id="more is taken back"
         ),
         pytest.param(
-            rows.accepted(":fresh", n="1000", held=str(1000 * rows.PRICE)),
+            rows.accepted(":fresh", columns={"n": "1000", "held": str(1000 * rows.PRICE)}),
             Check,
             "accounts_available_check",
             id="more is held",

@@ -129,7 +129,7 @@ def values_of(grown: Grown) -> dict[str, Any]:
                 }
                 for move in moves
             ]
-        ),  # fmt: skip
+        ),
         "patches": json.dumps(numbers),
         "notes": json.dumps([{"id": str(found), "version": 3, "percent": 5} for found in running]),
         "callbacks": json.dumps(
@@ -144,7 +144,7 @@ def values_of(grown: Grown) -> dict[str, Any]:
                 }
                 for found in running
             ]
-        ),  # fmt: skip
+        ),
         "number": 1,
         "numbers": [1] * 16,
         "overdue_s": 0.0,

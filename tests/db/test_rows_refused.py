@@ -124,7 +124,7 @@ async def test_a_state_has_what_belongs_to_it(attacked: Attacked, sql: str, word
 async def test_a_task_out_of_range_is_refused(
     attacked: Attacked, columns: dict[str, str], words: str
 ) -> None:
-    await attacked.refused(rows.accepted(":fresh", **columns), Check, words)
+    await attacked.refused(rows.accepted(":fresh", columns=columns), Check, words)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ async def test_there_is_one_clock_and_one_installation(attacked: Attacked) -> No
             f"INSERT INTO api_keys (id, account_id, secret_hash) VALUES ('k', {NOBODY}, sha256('x'))",
             id="a key",
         ),
-        pytest.param(rows.accepted(":fresh", account_id=NOBODY), id="a task"),
+        pytest.param(rows.accepted(":fresh", columns={"account_id": NOBODY}), id="a task"),
         pytest.param(rows.attempt(NOBODY), id="an attempt"),
         pytest.param(rows.receipt(NOBODY), id="a receipt"),
         pytest.param(
@@ -335,34 +335,25 @@ async def test_what_belongs_to_a_task_belongs_to_its_account(attacked: Attacked,
     await attacked.impossible(sql)
 
 
+RECEIPT = "INSERT INTO receipts (account_id, route, key, fingerprint, task_id, body, expires_at) VALUES "
+
+
 @pytest.mark.parametrize(
-    ("table", "columns", "words"),
+    ("sql", "words"),
     [
-        ("accounts", "(id, name) VALUES (:fresh, '')", "accounts_name_check"),
+        ("INSERT INTO accounts (id, name) VALUES (:fresh, '')", "accounts_name_check"),
         (
-            "api_keys",
-            "(id, account_id, secret_hash) VALUES ('k', :account, 'short')",
+            "INSERT INTO api_keys (id, account_id, secret_hash) VALUES ('k', :account, 'short')",
             "api_keys_secret_hash_check",
         ),
-        ("gates", "(name, failures) VALUES ('lab', -1)", "gates_failures_check"),
-        (
-            "receipts",
-            "(account_id, route, key, fingerprint, task_id, body, expires_at)"
-            "VALUES (:account, 'r', '', sha256('b'), :queued, '', clock_now())",
-            "receipts_key_check",
-        ),
-        (
-            "receipts",
-            "(account_id, route, key, fingerprint, task_id, body, expires_at)"
-            "VALUES (:account, 'r', 'k', 'short', :queued, '', clock_now())",
-            "receipts_fingerprint_check",
-        ),
+        ("INSERT INTO gates (name, failures) VALUES ('lab', -1)", "gates_failures_check"),
+        (f"{RECEIPT}(:account, 'r', '', sha256('b'), :queued, '', clock_now())", "receipts_key_check"),
+        (f"{RECEIPT}(:account, 'r', 'k', 'short', :queued, '', clock_now())", "receipts_fingerprint_check"),
     ],
+    ids=["a nameless account", "half a hash", "failures below 0", "an empty key", "half a fingerprint"],
 )
-async def test_a_row_out_of_range_is_refused(
-    attacked: Attacked, table: str, columns: str, words: str
-) -> None:
-    await attacked.refused(f"INSERT INTO {table} {columns}", Check, words)
+async def test_a_row_out_of_range_is_refused(attacked: Attacked, sql: str, words: str) -> None:
+    await attacked.refused(sql, Check, words)
 
 
 async def test_two_accounts_do_not_share_a_name(attacked: Attacked) -> None:

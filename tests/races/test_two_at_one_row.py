@@ -13,6 +13,7 @@ from safelight.domain.provider import Origin
 from safelight.domain.task import State
 from safelight.errors import RequestError, StaleAttempt
 from safelight.lifecycle.accept import Accepted, Wish
+from safelight.lifecycle.advance import News
 from safelight.lifecycle.dispatch import Claims
 from tests.races import rivals
 from tests.races.rivals import PROVIDER, REPETITIONS, Verb, Verbs, race
@@ -50,7 +51,7 @@ def canceling(world: World, task_id: UUID) -> Verb:
     return cancel
 
 
-def telling(news: rivals.News) -> Verb:
+def telling(news: News) -> Verb:
     async def advance(verbs: Verbs) -> Verdict:
         return await verbs.advance.advance(news)
 

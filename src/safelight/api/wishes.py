@@ -60,27 +60,13 @@ def make_wish(
     if b"\\u" in raw or not FIELDS.issuperset(body):
         _check_names_and_text(body)
     model = _model_of(body, catalog)
-    faults = _Faults()
-    _check_prompt(body.get("prompt"), model, faults)
-    _check_integer("n", body.get("n", 1), range(1, model.max_n + 1), faults)
-    _check_integer("priority", body.get("priority", 0), range(-10, 11), faults)
-    operation = body.get("operation", OPERATIONS[0])
-    if operation not in OPERATIONS or operation not in model.operations:
-        faults.add("operation", f"must be one of: {', '.join(model.operations)}")
-    elif "images" in body or operation == "edit":
-        _check_images(body.get("images", []), model, operation, origins, faults)
-    if "size" in body or "aspect_ratio" in body:
-        _check_shape(body, model, faults)
-    for name in ("options", "metadata"):
-        if name in body:
-            _check_object(name, body[name], len(raw), faults)
-    faults.raise_if_any()
+    _check_fields(body, model, raw_bytes=len(raw), origins=origins)
     return Wish(
         account_id=account_id,
         key=key,
         fingerprint=fingerprint,
         model=model,
-        operation=operation,
+        operation=body.get("operation", OPERATIONS[0]),
         prompt=body["prompt"],
         n=body.get("n", 1),
         size=body.get("size"),
@@ -90,6 +76,24 @@ def make_wish(
         metadata=body.get("metadata", {}),
         priority=body.get("priority", 0),
     )
+
+
+def _check_fields(body: dict[str, Any], model: Model, *, raw_bytes: int, origins: frozenset[Origin]) -> None:
+    faults = _Faults()
+    _check_prompt(body.get("prompt"), model, faults)
+    _check_integer("n", body.get("n", 1), range(1, model.max_n + 1), faults)
+    _check_integer("priority", body.get("priority", 0), range(-10, 11), faults)
+    operation = body.get("operation", OPERATIONS[0])
+    if operation not in OPERATIONS or operation not in model.operations:
+        faults.add("operation", f"must be one of: {', '.join(model.operations)}")
+    elif "images" in body or operation == "edit":
+        _check_images(body.get("images", []), model, operation == "edit", faults, origins=origins)
+    if "size" in body or "aspect_ratio" in body:
+        _check_shape(body, model, faults)
+    for name in ("options", "metadata"):
+        if name in body:
+            _check_object(name, body[name], raw_bytes, faults)
+    faults.raise_if_any()
 
 
 def _check_names_and_text(body: dict[str, Any]) -> None:
@@ -152,14 +156,14 @@ def _is_offered(value: Any, offered: tuple[str, ...], pattern: re.Pattern[str]) 
 
 
 def _check_images(
-    images: Any, model: Model, operation: Any, origins: frozenset[Origin], faults: _Faults
+    images: Any, model: Model, is_edit: bool, faults: _Faults, *, origins: frozenset[Origin]
 ) -> None:
     if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
         faults.add("images", "must be a list of strings")
         return
-    if operation == "edit" and not images:
+    if is_edit and not images:
         faults.add("images", "an edit needs at least one")
-    elif operation != "edit" and images:
+    elif images and not is_edit:
         faults.add("images", "only an edit takes images")
     elif len(images) > model.max_images:
         faults.add("images", f"may be {model.max_images} at most")

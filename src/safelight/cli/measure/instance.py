@@ -33,6 +33,7 @@ class Instance:
     url: str
     key: str = field(repr=False)
     lab_url: str | None
+    data_dir: Path | None = None
 
 
 def running_instance(url: str | None, data_dir: Path | None, lab_url: str) -> Instance:
@@ -51,7 +52,7 @@ def running_instance(url: str | None, data_dir: Path | None, lab_url: str) -> In
         raise ConfigurationError(f"no instance in {data_dir}: {error.strerror}") from None
     if not url or not key:
         raise ConfigurationError("the key is missing: give --data-dir, or set SAFELIGHT_API_KEY")
-    return Instance("as it runs", url.rstrip("/"), key, lab_url.rstrip("/"))
+    return Instance("as it runs", url.rstrip("/"), key, lab_url.rstrip("/"), data_dir)
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +69,7 @@ async def own_instance(*, has_worker: bool = True) -> AsyncIterator[Instance]:
             async with _server(command, _environment(data_dir, lab_url or NO_LAB)) as url:
                 await _prepare_account(data_dir)
                 key = (data_dir / "key").read_text(encoding="utf-8").strip()
-                yield Instance(command, url, key, lab_url)
+                yield Instance(command, url, key, lab_url, data_dir)
     finally:
         await asyncio.to_thread(shutil.rmtree, data_dir, ignore_errors=True)
 
