@@ -70,9 +70,14 @@ async def plan_of(
     connection: asyncpg.Connection, statement: Statement, values: dict[str, Any], *, is_generic: bool
 ) -> Plan:
     """The plan as the server makes it at a first call, or as it keeps it after some."""
-    given = [values[name] for name in statement.names]
-    options = "FORMAT JSON, GENERIC_PLAN" if is_generic else "FORMAT JSON"
-    text = await connection.fetchval(f"EXPLAIN ({options}) {statement.sql}", *given)
+    if is_generic:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        await connection.execute(f"PREPARE kept AS {statement.sql}")
+        call = f"kept({', '.join(['NULL'] * len(statement.names))})" if statement.names else "kept"
+        text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE {call}")
+    else:
+        given = [values[name] for name in statement.names]
+        text = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.sql}", *given)
     return Plan(list(nodes_of(json.loads(text)[0]["Plan"])))
 
 

@@ -465,7 +465,7 @@ async def test_a_task_that_did_not_start_in_time_is_not_claimed(world: World) ->
     assert await claim(world) == []
 
 
-async def test_the_second_task_with_the_same_upstream_id_does_not_get_it(world: World) -> None:
+async def test_the_second_task_with_the_same_provider_ref_does_not_get_it(world: World) -> None:
     install(
         world, Scripted(NAME, Capabilities(calls_back=True), in_turn(accepted("x", provider_ref="same-id")))
     )
