@@ -126,7 +126,7 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
         async with _graph(placed) as (graph, revision):
             await _make_first_account(graph)
             app = create_app(graph.api_parts(revision))
-            async with _running_worker(graph), running_api(app, listener):
+            async with _running_worker(graph), running_api(app, placed, listener):
                 url = url_of(placed, listener)
                 write_private(settings.data_dir / "url", url)
                 announce(f"safelight is ready at {url}")
@@ -139,7 +139,7 @@ async def run_api(settings: Settings, *, announce: Announce) -> None:
         _until_stopped() as stop,
         listening(settings) as listener,
         _graph(settings) as (graph, revision),
-        running_api(create_app(graph.api_parts(revision)), listener),
+        running_api(create_app(graph.api_parts(revision)), settings, listener),
     ):
         announce(f"the API is ready at {url_of(settings, listener)}")
         await stop.wait()

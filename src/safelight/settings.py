@@ -22,6 +22,8 @@ from safelight.errors import ConfigurationError
 PREFIX = "SAFELIGHT_"
 CONFIG_VARIABLE = "SAFELIGHT_CONFIG"
 FILE_NAME = "safelight.toml"
+LISTS = frozenset({"allowed_origins", "trusted_proxies"})
+"""Settings that take several words, separated by commas in the environment."""
 CLIENT_VARIABLES = frozenset({CONFIG_VARIABLE, "SAFELIGHT_URL", "SAFELIGHT_API_KEY"})
 """Variables that belong to the loader or to the commands that speak to a running service."""
 
@@ -46,6 +48,9 @@ class Settings(BaseModel):
     host: str = Field("127.0.0.1", description="Address that the API listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port of the API; 0 takes a free one.")
     lab_port: int = Field(8001, ge=0, le=65535, description="Port of the lab; 0 takes a free one.")
+    trusted_proxies: tuple[str, ...] = Field(
+        (), description="Addresses of reverse proxies whose X-Forwarded-For is believed."
+    )
     public_url: str | None = Field(
         None, description="Our address as providers reach it; without it no callback URL is sent."
     )
@@ -114,7 +119,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         name = variable.removeprefix(PREFIX).lower()
         if name not in Settings.model_fields:
             raise ConfigurationError(f"unknown setting {variable} in the environment")
-        found[name] = tuple(value.split(",")) if name == "allowed_origins" else value
+        found[name] = tuple(value.split(",")) if name in LISTS else value
     return found
 
 

@@ -6,7 +6,13 @@ from tests.acceptance.rehearsal import rehearse
 
 
 async def test_killed_three_times_every_task_still_ends_and_the_books_agree() -> None:
-    knobs = {"callback_loss": 0.2, "callback_copies": 2, "callback_reorder": 0.3, "fail": 0.1, "moderate": 0.05}
+    knobs = {
+        "callback_loss": 0.2,
+        "callback_copies": 2,
+        "callback_reorder": 0.3,
+        "fail": 0.1,
+        "moderate": 0.05,
+    }
     report = await rehearse(tasks=60, kills=3, knobs=knobs, seed=7)
     assert report.kills == 3
     assert report.lost == []

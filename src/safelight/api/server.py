@@ -47,7 +47,7 @@ def url_of(settings: Settings, listener: socket.socket) -> str:
 
 
 @contextlib.asynccontextmanager
-async def running_api(app: FastAPI, listener: socket.socket) -> AsyncIterator[None]:
+async def running_api(app: FastAPI, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
     """The app answers inside the context; at the end running requests get 5 s."""
     server = _Server(
         uvicorn.Config(
@@ -59,6 +59,8 @@ async def running_api(app: FastAPI, listener: socket.socket) -> AsyncIterator[No
             timeout_graceful_shutdown=5,
             timeout_keep_alive=30,
             backlog=2048,
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from safelight.assets.signing import UrlSigner, Variant
 from safelight.db.views import EventView, TaskView
 from safelight.domain.failure import Failure, FailureClass
-from safelight.domain.task import UPSTREAM, State, is_terminal, public_stage, public_status
+from safelight.domain.task import STAGES, UPSTREAM, State, is_terminal, public_stage, public_status
 
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
 
@@ -79,7 +79,7 @@ def timeline_json(events: Iterable[EventView]) -> list[dict[str, str]]:
     stages: list[dict[str, str]] = []
     for event in events:
         stage = public_stage(event.target)
-        if not stages or stages[-1]["stage"] != stage:
+        if not stages or STAGES.index(stages[-1]["stage"]) < STAGES.index(stage):
             stages.append({"stage": stage, "at": time_text(event.created_at)})
     return stages
 
@@ -101,7 +101,7 @@ def json_answer(document: Any, status: int = 200) -> Response:
 
 
 def _progress(task: TaskView) -> dict[str, Any]:
-    progress: dict[str, Any] = {"stage": public_stage(task.state)}
+    progress: dict[str, Any] = {"stage": public_stage(task.state, task.review_reason)}
     if task.percent is not None and not is_terminal(task.state):
         progress["percent"] = task.percent
     if task.position is not None and task.state in UPSTREAM:

@@ -23,13 +23,10 @@ from safelight.api.shown import Links, base_of, json_answer, states_of, task_jso
 from safelight.api.wishes import make_wish
 from safelight.assets.urls import parse_origins
 from safelight.db import views
-from safelight.domain.catalog import Model
 from safelight.errors import RequestError
-from safelight.lifecycle.accept import KEEP_KEY_S, Accepted, Wish
+from safelight.lifecycle.accept import KEEP_KEY_S, Accepted
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_NO_MODEL = Model("", "", "", (), 0)
-"""Stands in where a key is looked up although the body is not good enough to name a model."""
 
 
 class Tasks:
@@ -78,8 +75,7 @@ class Tasks:
         return _receipt(accepted)
 
     async def _replay(self, account_id: UUID, key: str, fingerprint: bytes) -> Accepted | None:
-        wish = Wish(account_id, key, fingerprint, _NO_MODEL, "", "")
-        return await self._parts.accept.find_receipt(self._parts.database, wish)
+        return await self._parts.accept.find_receipt(account_id, key, fingerprint)
 
     async def show(self, request: Request) -> Response:
         """One task; with `include=timeline` also when each stage began."""

@@ -41,6 +41,7 @@ class TaskView:
     position: int | None
     failure_class: str | None
     failure_code: str | None
+    review_reason: str | None
     held: int
     captured: int | None
     released: int | None

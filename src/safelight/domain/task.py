@@ -119,14 +119,18 @@ def public_status(state: State) -> PublicStatus:
     return PublicStatus.FAILED if is_terminal(state) else PublicStatus.PROCESSING
 
 
-def public_stage(state: State) -> str:
+STAGES = ("waiting", "drawing", "saving", "done")
+"""The hints of `public_stage` in order."""
+
+
+def public_stage(state: State, review_reason: str | None = None) -> str:
     """A hint for a progress bar: `waiting`, `drawing`, `saving`, or `done` once terminal.
 
-    A task in `retrying` or `review` still says `drawing`: a stage never goes backwards.
+    A task in `retrying` or `review` still says what it said before: a stage never goes backwards.
     """
     if is_terminal(state):
         return "done"
-    if state is State.ARCHIVING:
+    if state is State.ARCHIVING or review_reason == ReviewReason.ARCHIVE_STUCK:
         return "saving"
     return "waiting" if state is State.QUEUED else "drawing"
 

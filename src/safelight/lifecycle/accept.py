@@ -61,6 +61,7 @@ class Accept:
     """T1 as a list verb: concurrent submits share a commit."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
         self._settings = settings
         self._group: Group[Wish, Accepted] = Group(database, self._accept_many, name="accept")
 
@@ -79,16 +80,16 @@ class Accept:
         SUBMITS.labels("replayed" if accepted.is_replayed else "accepted").inc()
         return accepted
 
-    async def find_receipt(self, database: Database, wish: Wish) -> Accepted | None:
-        """The stored answer to this key, before anything else about the wish is judged.
+    async def find_receipt(self, account_id: UUID, key: str, fingerprint: bytes) -> Accepted | None:
+        """The stored answer to this key, before anything else about a submit is judged.
 
         Raises:
             RequestError: 422, the key was used for another body.
         """
-        async with database.connection() as connection:
-            found = await tasks.find_receipts(connection, ROUTE, [(wish.account_id, wish.key)])
-        receipt = found.get((wish.account_id, wish.key))
-        return _replay(receipt, wish) if receipt else None
+        async with self._database.connection() as connection:
+            found = await tasks.find_receipts(connection, ROUTE, [(account_id, key)])
+        receipt = found.get((account_id, key))
+        return _replay(receipt, fingerprint) if receipt else None
 
     async def _accept_many(
         self, connection: Connection, wishes: Sequence[Wish]
@@ -113,7 +114,7 @@ class Accept:
                     receipts[(wish.account_id, wish.key)] = tasks.Receipt(wish.fingerprint, body, item["id"])
                     results.append(Accepted(item["id"], body, is_replayed=False))
                 else:
-                    results.append(_replay(receipt, wish))
+                    results.append(_replay(receipt, wish.fingerprint))
             except RequestError as error:
                 results.append(error)
         if items:
@@ -169,8 +170,8 @@ def _receipt_body(task_id: UUID, held: int, created_at: datetime) -> str:
     return json.dumps(receipt, separators=(",", ":"))
 
 
-def _replay(receipt: tasks.Receipt, wish: Wish) -> Accepted:
-    if receipt.fingerprint != wish.fingerprint:
+def _replay(receipt: tasks.Receipt, fingerprint: bytes) -> Accepted:
+    if receipt.fingerprint != fingerprint:
         raise RequestError(422, "idempotency-key-reused", "This Idempotency-Key was used for another body.")
     return Accepted(receipt.task_id, receipt.body, is_replayed=True)
 

@@ -20,6 +20,9 @@ from safelight.lifecycle.accept import KEEP_KEY_S
 STRAY_AFTER = timedelta(hours=48)
 """Bytes are stored before their row, so young ones without a row are nothing unusual."""
 
+THUMBNAILS = "thumbnails/"
+"""Made when first asked for, and may go at any time: no row speaks of them."""
+
 LATE_S = 300.0
 UNWOKEN_S = 120.0 + 60.0
 """Two minutes beyond the longest lease."""
@@ -154,7 +157,7 @@ async def _find_strays(database: Database, store: AssetStore) -> AsyncIterator[F
     oldest = (await database.now() - STRAY_AFTER).timestamp()
     old: list[str] = []
     async for key, _, modified in store.keys():
-        if modified < oldest:
+        if modified < oldest and not key.startswith(THUMBNAILS):
             old.append(key)
         if len(old) == _BATCH:
             for finding in await _strays_among(database, old):

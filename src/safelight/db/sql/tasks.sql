@@ -1,17 +1,29 @@
 -- name: find_receipts
 -- Which of these (account, key) pairs were accepted before, and with what answer.
-SELECT receipts.account_id, receipts.key, receipts.fingerprint, receipts.body, receipts.task_id
-FROM unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
-JOIN receipts ON receipts.account_id = wanted.account_id
-             AND receipts.route = :route AND receipts.key = wanted.key
-WHERE receipts.expires_at > clock_now();
+-- Lateral, so that each key is one probe of the primary key however many receipts the account has.
+WITH moment AS MATERIALIZED (SELECT clock_now() AS now)
+SELECT receipt.account_id, receipt.key, receipt.fingerprint, receipt.body, receipt.task_id
+FROM moment CROSS JOIN unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
+CROSS JOIN LATERAL (
+    SELECT * FROM receipts
+    WHERE account_id = wanted.account_id AND route = :route AND key = wanted.key LIMIT 1
+) AS receipt
+WHERE receipt.expires_at > moment.now;
 
 -- name: forget_receipts!
 -- Make room for keys that have expired, so that they count as new.
-DELETE FROM receipts
-USING unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
-WHERE receipts.account_id = wanted.account_id AND receipts.route = :route AND receipts.key = wanted.key
-  AND receipts.expires_at <= clock_now();
+WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
+expired AS MATERIALIZED (
+    SELECT receipt.account_id, receipt.route, receipt.key
+    FROM moment CROSS JOIN unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
+    CROSS JOIN LATERAL (
+        SELECT * FROM receipts
+        WHERE account_id = wanted.account_id AND route = :route AND key = wanted.key LIMIT 1
+    ) AS receipt
+    WHERE receipt.expires_at <= moment.now
+)
+DELETE FROM receipts USING expired
+WHERE receipts.account_id = expired.account_id AND receipts.route = expired.route AND receipts.key = expired.key;
 
 -- name: insert_accepted!
 -- T1: tasks, holds, receipts and first events, together or not at all.

@@ -104,7 +104,7 @@ CREATE TABLE tasks (
     CONSTRAINT task_upstream_has_attempt CHECK (state IN ('queued', 'failed', 'canceled', 'retrying') OR attempt > 0)
 ) WITH (fillfactor = 70);
 CREATE INDEX tasks_account ON tasks (account_id, id DESC);
-CREATE INDEX tasks_open_of_account ON tasks (account_id) WHERE finished_at IS NULL;
+CREATE INDEX tasks_open_of_account ON tasks (account_id, id DESC) WHERE finished_at IS NULL;
 -- The fair claim: waiting rows of a provider by account, priority, age.
 CREATE INDEX tasks_waiting ON tasks (provider, account_id, priority DESC, id) WHERE state IN ('queued', 'retrying');
 -- The looks of the poller.
