@@ -254,11 +254,11 @@ def test_a_thumbnail_keeps_transparency_and_scales_deep_grey() -> None:
     target = io.BytesIO()
     Image.new("RGBA", (64, 64), (255, 0, 0, 0)).save(target, "PNG")
     with Image.open(io.BytesIO(make_thumbnail(target.getvalue(), side=16))) as image:
-        assert image.convert("RGBA").getpixel((8, 8))[3] == 0
+        assert image.convert("RGBA").getchannel("A").tobytes() == bytes(16 * 16)
     deep = io.BytesIO()
     Image.new("I;16", (64, 64), 32_768).save(deep, "PNG")
     with Image.open(io.BytesIO(make_thumbnail(deep.getvalue(), side=16))) as image:
-        assert abs(image.convert("L").getpixel((8, 8)) - 128) < 6
+        assert abs(image.convert("L").tobytes()[8 * 16 + 8] - 128) < 6
 
 
 def test_a_thumbnail_never_grows_and_a_bomb_has_none() -> None:

@@ -86,7 +86,8 @@ SELECT plan.id, owner.id, version, CASE version WHEN 1 THEN NULL ELSE 'running' 
 FROM plan JOIN owner ON owner.number = plan.account CROSS JOIN unnest(ARRAY[1, 3]) AS version
 WHERE version = 1 OR has_all ORDER BY i;
 INSERT INTO callbacks (provider, task_id, attempt, provider_ref, upstream_status, verdict, body, received_at)
-SELECT provider, id, 1, 'job-' || i, 'done', 'applied', '{}', created FROM plan WHERE state = 'succeeded' AND has_all ORDER BY i;
+SELECT provider, id, 1, 'job-' || i, 'done', 'applied', '{}', created FROM plan
+WHERE state = 'succeeded' AND has_all ORDER BY i;
 INSERT INTO callbacks (provider, provider_ref, upstream_status, verdict, body)
 SELECT 'lab-callback', 'early-' || i, 'done', 'unknown', '{}' FROM generate_series(1, 500) AS i;
 """

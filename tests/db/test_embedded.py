@@ -41,6 +41,11 @@ SHARING = """
 
     asyncio.run(main())
 """
+BYSTANDING = """
+    import sys
+    print("here", flush=True)
+    sys.stdin.read()
+"""
 
 
 @contextlib.asynccontextmanager
@@ -142,6 +147,28 @@ async def test_the_next_start_after_the_servers_own_kill_has_every_committed_row
         assert await marks(url) == words
         await commit(second, "after")
         await second.end()
+
+
+async def test_a_process_id_that_another_program_has_since_taken_does_not_prevent_a_start() -> None:
+    """As after a restart of the machine or the container, where the server had no time to tidy up."""
+    async with contextlib.AsyncExitStack() as stack:
+        path = await stack.enter_async_context(folder_of_a_server())
+        first = await stack.enter_async_context(talking(SHARING, str(path), "first"))
+        await first.line()
+        await commit(first, "before")
+        file = path / "postgres" / "postmaster.pid"
+        left_behind = file.read_text().splitlines(keepends=True)
+        owner = file.stat()
+        await first.end()
+        assert postmaster_of(path) is None
+        bystander = await stack.enter_async_context(talking(BYSTANDING))
+        assert await bystander.line() == "here"
+        file.write_text("".join([f"{bystander.pid}\n", *left_behind[1:]]))
+        os.chown(file, owner.st_uid, owner.st_gid)
+        second = await stack.enter_async_context(talking(SHARING, str(path), "other"))
+        assert await marks(await second.line()) == {"before"}
+        await second.end()
+        await bystander.end()
 
 
 async def test_a_data_directory_that_cannot_be_used_is_a_configuration_error(data_dir: Path) -> None:

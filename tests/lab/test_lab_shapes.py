@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import re
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -37,7 +38,7 @@ async def test_the_same_key_with_another_body_is_a_conflict(upstream: Upstream) 
 async def test_a_poll_job_goes_from_queued_over_running_to_done(upstream: Upstream) -> None:
     status, job = await upstream.submit(lab={"latency_s": [0.4, 0.4]}, n=3)
     assert (status, job["status"]) == (202, "queued")
-    seen = []
+    seen: list[dict[str, Any]] = []
     while not seen or seen[-1]["finished_at"] is None:
         seen.append((await upstream.call("GET", f"/poll/v1/jobs/{job['id']}"))[1])
         await asyncio.sleep(0.01)
@@ -86,7 +87,8 @@ async def test_a_refused_notice_is_sent_again(upstream: Upstream, receiver: Rece
 
 async def test_a_window_is_listed_in_pages_in_order_of_acceptance(upstream: Upstream) -> None:
     ids = [(await upstream.submit(reference=f"r{number}"))[1]["id"] for number in range(7)]
-    found, after = [], ""
+    found: list[dict[str, Any]] = []
+    after: str | None = ""
     while after is not None:
         _, page = await upstream.call("GET", f"/poll/v1/jobs?limit=3&after={after}")
         found += page["jobs"]
@@ -130,7 +132,7 @@ async def test_an_open_job_can_be_canceled_and_a_finished_one_cannot(
     ],
 )
 async def test_a_bad_submit_is_refused_and_not_accepted(
-    upstream: Upstream, fields: dict[str, object]
+    upstream: Upstream, fields: dict[str, Any]
 ) -> None:
     status, body = await upstream.submit(**fields)
     assert (status, body["error"]["code"]) == (400, "invalid_request")

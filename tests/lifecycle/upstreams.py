@@ -261,13 +261,19 @@ async def result_host(*steps: str) -> AsyncIterator[ResultHost]:
 
 
 async def pass_until_due(world: World, task_id: UUID) -> float:
-    """Move the clock just past a task's `wake_at`; returns the seconds that passed."""
-    left_s = await world.value(
-        "SELECT extract(epoch FROM wake_at - clock_now())::float8 FROM tasks WHERE id = $1", task_id
+    """Move the clock just past a task's `wake_at`.
+
+    Returns the seconds that were planned, counted from the last look or else from the last move, so that a slow
+    machine does not make them fewer.
+    """
+    (row,) = await world.rows(
+        "SELECT extract(epoch FROM wake_at - clock_now())::float8 AS left_s,"
+        "       extract(epoch FROM wake_at - greatest(state_since, looked_at))::float8 AS planned_s"
+        " FROM tasks LEFT JOIN attempts ON task_id = id AND number = attempt WHERE id = $1",
+        task_id,
     )
-    passed_s = max(float(left_s), 0.0) + 0.01
-    await world.pass_time(seconds=passed_s)
-    return passed_s
+    await world.pass_time(seconds=max(float(row["left_s"]), 0.0) + 0.01)
+    return float(row["planned_s"])
 
 
 async def run_task(world: World, shape: str = "lab-callback", **wish: Any) -> UUID:
