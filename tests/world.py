@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import json
 import os
@@ -85,6 +86,7 @@ def started_server() -> Iterator[Server]:
 
     for running in list(PostgresServer._instances.values()):
         running.stop()
+        atexit.unregister(running._cleanup)  # for its lock it would make the folder anew
     shutil.rmtree(server.data_dir, ignore_errors=True)
 
 

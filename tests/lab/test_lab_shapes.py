@@ -131,9 +131,7 @@ async def test_an_open_job_can_be_canceled_and_a_finished_one_cannot(
         {"lab": {"fail": 2}},
     ],
 )
-async def test_a_bad_submit_is_refused_and_not_accepted(
-    upstream: Upstream, fields: dict[str, Any]
-) -> None:
+async def test_a_bad_submit_is_refused_and_not_accepted(upstream: Upstream, fields: dict[str, Any]) -> None:
     status, body = await upstream.submit(**fields)
     assert (status, body["error"]["code"]) == (400, "invalid_request")
     assert (await upstream.ledger())["accepted"] == 0

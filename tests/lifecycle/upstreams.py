@@ -272,6 +272,8 @@ async def pass_until_due(world: World, task_id: UUID) -> float:
         " FROM tasks LEFT JOIN attempts ON task_id = id AND number = attempt WHERE id = $1",
         task_id,
     )
+    if row["left_s"] is None:
+        return 0.0  # it has ended: nothing is planned any more
     await world.pass_time(seconds=max(float(row["left_s"]), 0.0) + 0.01)
     return float(row["planned_s"])
 

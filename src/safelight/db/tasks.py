@@ -153,12 +153,12 @@ class Taken:
 
     calls: int
     images: int
-    sent_last_second: int
+    sent: int
 
 
-async def capacity_taken(connection: Connection, provider: str) -> Taken:
-    """Counted from rows, under the provider's gate lock."""
-    row = await _sql.capacity_taken.row(connection, provider=provider)
+async def capacity_taken(connection: Connection, provider: str, *, window_s: float) -> Taken:
+    """Counted from rows, under the provider's gate lock; `sent` are the submits of the last `window_s` seconds."""
+    row = await _sql.capacity_taken.row(connection, provider=provider, window_s=window_s)
     return Taken(row["calls"], row["images"], row["sent"]) if row else Taken(0, 0, 0)
 
 
@@ -323,9 +323,10 @@ async def provider_of_attempt(connection: Connection, task_id: UUID, number: int
     return found
 
 
-async def note_send(connection: Connection, task_id: UUID, number: int, *, answer_in_s: float) -> None:
-    """Count another send of an uncertain attempt before it happens."""
-    await _sql.note_send.run(connection, task_id=task_id, number=number, answer_in_s=answer_in_s)
+async def note_send(connection: Connection, task_id: UUID, number: int, *, answer_in_s: float) -> bool:
+    """Count another send of an uncertain attempt before it happens; False if the task has moved on."""
+    sends = await _sql.note_send.value(connection, task_id=task_id, number=number, answer_in_s=answer_in_s)
+    return sends is not None
 
 
 async def stuck_share(connection: Connection, provider: str, *, looks: int) -> tuple[int, int]:

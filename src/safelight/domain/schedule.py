@@ -59,12 +59,12 @@ def first_look_s(pace: Pace, uniform: Uniform = random.uniform) -> float:
 def next_look_s(pace: Pace, looks: int, uniform: Uniform = random.uniform) -> float:
     """Seconds to the next look after `looks` looks that showed no progress (at least 1)."""
     if pace.calls_back:
-        gap_s = max(MIN_GAP_S, pace.p95_s * 2.0 ** max(looks - 1, 0) / 2.0)
+        gap_s = _spread(max(MIN_GAP_S, pace.p95_s * 2.0 ** min(max(looks - 1, 0), 64) / 2.0), uniform)
         if pace.lifetime_s is not None:
             gap_s = min(gap_s, pace.lifetime_s / 3.0)
     else:
-        gap_s = min(pace.median_s * POLL_GROWTH ** min(looks, 64), MAX_POLL_GAP_S)
-    return max(_spread(gap_s, uniform), pace.min_gap_s)
+        gap_s = _spread(min(pace.median_s * POLL_GROWTH ** min(looks, 64), MAX_POLL_GAP_S), uniform)
+    return max(gap_s, pace.min_gap_s)
 
 
 def retry_after_s(tries: int, *, asked_s: float | None = None, uniform: Uniform = random.uniform) -> float:

@@ -18,6 +18,7 @@ class Permits:
         self._dispatch = dispatch
         self._budget = budget
         self._in_flight = 0
+        self._claiming = asyncio.Lock()
 
     async def run(self, provider_name: str) -> None:
         """Claim and send until nothing is due or nothing fits; a finished call makes room for the next."""
@@ -37,19 +38,13 @@ class Permits:
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _claim_into(self, running: set[asyncio.Task[None]], provider_name: str) -> bool:
-        room = self._budget - self._in_flight
-        if room < 1:
-            return True
-        self._in_flight += (
-            room  # reserved, so that permits running beside this one do not claim the same room
-        )
-        items: list[Claim] = []
-        try:
+        async with self._claiming:  # one at a time, so that two permits do not claim the same room
+            room = self._budget - self._in_flight
+            if room < 1:
+                return True
             claims = await self._dispatch.claim(provider_name, room)
-            items = claims.items
-        finally:
-            self._in_flight -= room - len(items)
-        for claim in items:
+            self._in_flight += len(claims.items)
+        for claim in claims.items:
             running.add(asyncio.create_task(self._send(claim)))
         return claims.is_limited
 

@@ -35,6 +35,9 @@ log = structlog.get_logger()
 
 HINT_GAP_S = 2.0
 """A hint brings about at most one look in this time."""
+RATE_LIMITED = "rate_limited"
+NOT_THE_ATTEMPT = frozenset({RATE_LIMITED, "credentials", "funds", "too_late", "storage"})
+"""Reasons that use up no send: the limit, our own account at the provider, our own slowness or storage."""
 UNCERTAIN_LOOK_S = 2.0
 """First look at an uncertain submit; the provider's visibility delay may make it later."""
 
@@ -51,8 +54,8 @@ class Callback:
 class News:
     """An update or a setback about one attempt of one task.
 
-    `looks` and `wake_in_s` come from a look that showed nothing new; `is_throttled` marks a send that was
-    turned away for its rate; `retry_after_s` is the provider's wish in seconds.
+    `looks` and `wake_in_s` come from a look that showed nothing new; `reason` says why a send was turned away
+    (the words of `ProviderUnavailable`); `retry_after_s` is the provider's wish in seconds.
     """
 
     task_id: UUID
@@ -62,9 +65,14 @@ class News:
     callback: Callback | None = None
     looks: int | None = None
     wake_in_s: float | None = None
-    is_throttled: bool = False
+    reason: str = ""
     retry_after_s: float | None = None
     excerpt: str = ""
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the send came to nothing for a reason that has nothing to do with this attempt."""
+        return self.setback is not None and self.reason in NOT_THE_ATTEMPT
 
     @property
     def origin(self) -> Origin:
@@ -275,6 +283,8 @@ class _Sheet:
 
     async def _wake_in_s(self, target: State, news: News, row: TaskRow, attempt: AttemptRow) -> float:
         if target is State.RUNNING:
+            if row.cancel_requested_at is not None:
+                return 0.0  # the wish to cancel is passed on at once
             pace = await self._context.paces.pace(self._connection, row.provider, row.upstream_model)
             return first_look_s(pace)
         if target is State.RETRYING:

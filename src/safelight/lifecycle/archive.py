@@ -76,6 +76,9 @@ class Archive:
         copies = await self._copy_all(task, attempt.outputs[: task.n])
         if any(_is_source_at_fault(copy) for copy in copies):
             fresh = await self._fresh_outputs(task, attempt)
+            if fresh is None and task.copies < MAX_COPIES:
+                await self._copy_later(task)
+                return
             if fresh:
                 copies = await self._copy_all(task, fresh[: task.n])
         await self._conclude(task, attempt, copies)
@@ -101,6 +104,8 @@ class Archive:
         return checked
 
     async def _fetch(self, position: int, output: Output) -> _Copy:
+        if output.data is not None:
+            return _Copy(position, output.data)
         try:
             if output.staged_key is not None:
                 return _Copy(position, await self._context.store.get(output.staged_key))
@@ -116,8 +121,8 @@ class Archive:
         except AssetError as error:
             return _Copy(copy.position, error=error)
 
-    async def _fresh_outputs(self, task: TaskRow, attempt: AttemptRow) -> tuple[Output, ...]:
-        """Ask the provider for fresh URLs; none if it has none to give."""
+    async def _fresh_outputs(self, task: TaskRow, attempt: AttemptRow) -> tuple[Output, ...] | None:
+        """Ask the provider for fresh URLs: an empty tuple if it has none to give, None if it cannot be asked now."""
         provider = self._context.provider(task.provider)
         if not provider.capabilities.can_poll or attempt.provider_ref is None:
             return ()
@@ -125,7 +130,7 @@ class Archive:
             update = await provider.poll(task.reference_of(attempt))
         except ProviderError as error:
             log.warning("refresh_failed", task_id=str(task.id), provider=provider.name, code=error.code)
-            return ()
+            return None
         if update.status is not UpdateStatus.SUCCEEDED or not update.outputs:
             return ()
         if all(output.data is None for output in update.outputs):
@@ -144,8 +149,9 @@ class Archive:
             log.warning(
                 "copy_failed", task_id=str(task.id), reason=error.reason, is_retryable=error.is_retryable
             )
-        if any(error.reason == "storage" for error in errors):
-            await self._wait_for_storage(task, errors[0])
+        in_storage = next((error for error in errors if error.reason == "storage"), None)
+        if in_storage is not None:
+            await self._wait_for_storage(task, in_storage)
             return
         may_wait = task.copies < MAX_COPIES and any(error.is_retryable for error in errors)
         if may_wait:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 
 import structlog
 
-from safelight.db import tasks
+from safelight.db import gates, tasks
 from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.failure import MAX_SENDS, Failure, FailureClass
-from safelight.domain.news import Setback
+from safelight.domain.news import AttemptOutcome, Setback
 from safelight.domain.provider import AfterUncertain, Origin, Provider, ProviderUpdate, UpdateStatus
 from safelight.domain.schedule import MAX_LOOKS_WITHOUT_PROGRESS, Pace, next_look_s
 from safelight.domain.task import ReviewReason, State
 from safelight.errors import AssetError, ProviderError, StaleAttempt
 from safelight.lifecycle.advance import Advance, News
-from safelight.lifecycle.changes import Changes
+from safelight.lifecycle.changes import ARCHIVE_LEASE_S, Changes
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import ANSWER_MARGIN_S, Dispatch
 from safelight.lifecycle.settle import Ending, Settle
@@ -25,6 +26,8 @@ log = structlog.get_logger()
 
 LOOK_LEASE_S = 60.0
 """A look is over by then: its own time-outs are shorter."""
+CLOSED_LOOK_S = 5.0
+"""Pause before a provider (or a storage) that cannot be asked now is tried again."""
 REVIEW_LOOK_S = 600.0
 """Slow polling of tasks that wait for a person."""
 ABSENT_LOOKS = 2
@@ -86,12 +89,12 @@ class Check:
         how = provider.capabilities.after_uncertain
         if attempt.provider_ref is not None and provider.capabilities.can_poll:
             await self._look(task, attempt)
+        elif how is AfterUncertain.LOOK_UP:
+            await self._look_up(provider, task, attempt)
         elif _is_past(task.deadline_at, task.now):
             await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)
         elif how is AfterUncertain.SAME_KEY and attempt.sends - attempt.throttled < MAX_SENDS:
             await self._send_again(provider, task, attempt)
-        elif how is AfterUncertain.LOOK_UP:
-            await self._look_up(provider, task, attempt)
         elif not self._can_call_back(provider):
             await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)  # no news can ever come
         else:
@@ -103,7 +106,15 @@ class Check:
     async def _send_again(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
         answer_in_s = provider.capabilities.submit_timeout_s + ANSWER_MARGIN_S
         async with self._context.database.transaction() as connection:
-            await tasks.note_send(connection, task.id, attempt.number, answer_in_s=answer_in_s)
+            closed = dict(await gates.closed_gates(connection))
+            is_closed = gates.STORAGE in closed or provider.name in closed
+            if not is_closed and not await tasks.note_send(
+                connection, task.id, attempt.number, answer_in_s=answer_in_s
+            ):
+                return  # it has moved on
+        if is_closed:
+            await self._note_look(task, looks=task.looks, wake_in_s=CLOSED_LOOK_S)
+            return
         news = await self._dispatch.try_send(provider, task, attempt)
         await self._advance.advance(news)
         if news.setback is not None:
@@ -115,7 +126,10 @@ class Check:
             update = await provider.look_up(task.reference_of(attempt))
         except ProviderError as error:
             self._count(provider.name, error.code)
-            await self._note_look(task, looks=task.looks, wake_in_s=5.0)
+            if _is_past(task.deadline_at, task.now):
+                await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)
+            else:
+                await self._note_look(task, looks=task.looks, wake_in_s=CLOSED_LOOK_S)
             return
         self._count(provider.name, update.status if update else "absent")
         if update is not None:
@@ -129,6 +143,10 @@ class Check:
     async def _look(self, task: TaskRow, attempt: AttemptRow) -> None:
         """Poll an accepted task; at its deadline this is the last look."""
         provider = self._context.provider(task.provider)
+        is_only_stored_late = task.state is State.REVIEW and attempt.outcome is AttemptOutcome.SUCCEEDED
+        if is_only_stored_late and not _is_past(task.decide_by, task.now):
+            await self._archive_after_all(task)
+            return
         is_late = _is_past(task.deadline_at, task.now)
         if task.cancel_requested_at is not None and await self._cancel(provider, task, attempt):
             return
@@ -146,15 +164,19 @@ class Check:
 
     async def _poll(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> ProviderUpdate | None:
         """One look; None where it says nothing (an error, or an id that we never learned)."""
-        if attempt.provider_ref is None or not provider.capabilities.can_poll:
-            return None
+        capabilities = provider.capabilities
         try:
-            update = await provider.poll(task.reference_of(attempt))
+            if attempt.provider_ref is not None and capabilities.can_poll:
+                update: ProviderUpdate | None = await provider.poll(task.reference_of(attempt))
+            elif attempt.provider_ref is None and capabilities.after_uncertain is AfterUncertain.LOOK_UP:
+                update = await provider.look_up(task.reference_of(attempt))
+            else:
+                return None
         except ProviderError as error:
             self._count(provider.name, error.code)
             log.warning("poll_failed", task_id=str(task.id), provider=provider.name, excerpt=error.excerpt)
             return None
-        self._count(provider.name, update.status)
+        self._count(provider.name, update.status if update else "absent")
         return update
 
     async def _take(self, task: TaskRow, attempt: AttemptRow, update: ProviderUpdate) -> None:
@@ -219,10 +241,26 @@ class Check:
                 cause="decide_by",
                 failure=NO_RESULT,
             )
-            await self._settle.settle(ending)
+            with contextlib.suppress(StaleAttempt):  # news ended it meanwhile
+                await self._settle.settle(ending)
             return
         decide_in_s = (task.decide_by - task.now).total_seconds() if task.decide_by else REVIEW_LOOK_S
         await self._note_look(task, looks=task.looks, wake_in_s=max(min(REVIEW_LOOK_S, decide_in_s), 1.0))
+
+    async def _archive_after_all(self, task: TaskRow) -> None:
+        """The pictures are known and only our storage stood in the way: try again once it lets us."""
+        async with self._context.database.transaction() as connection:
+            if gates.STORAGE in dict(await gates.closed_gates(connection)):
+                note = {"id": task.id, "version": task.version, "wake_in_s": CLOSED_LOOK_S}
+                await tasks.note_progress(connection, [note])
+                return
+            changes = Changes(await tasks.lock_tasks(connection, [task.id]))
+            if changes.rows[task.id].version == task.version:
+                lifetime_s = self._context.lifetime_s(task.provider)
+                changes.move(
+                    task.id, State.ARCHIVING, cause="look", wake_in_s=ARCHIVE_LEASE_S, lifetime_s=lifetime_s
+                )
+                await changes.write(connection)
 
     async def _to_review(self, task: TaskRow, reason: ReviewReason) -> None:
         decide_in_s = self._context.settings.decide_by_s

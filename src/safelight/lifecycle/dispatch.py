@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -11,7 +12,7 @@ import structlog
 from safelight.assets.store import staging_key
 from safelight.db import gates, inbox, tasks
 from safelight.db.tasks import AttemptRow, TaskRow
-from safelight.domain.failure import Failure, FailureClass
+from safelight.domain.failure import TREATMENTS, Failure, FailureClass
 from safelight.domain.news import Setback
 from safelight.domain.provider import (
     Capabilities,
@@ -20,6 +21,7 @@ from safelight.domain.provider import (
     Provider,
     ProviderUpdate,
     Submission,
+    Trust,
     UpdateStatus,
 )
 from safelight.domain.schedule import retry_after_s
@@ -30,7 +32,7 @@ from safelight.errors import (
     ProviderUnavailable,
     SubmissionUncertain,
 )
-from safelight.lifecycle.advance import Advance, News
+from safelight.lifecycle.advance import RATE_LIMITED, Advance, News
 from safelight.lifecycle.context import Context
 from safelight.telemetry import GATES_CLOSED, SENDS, point
 
@@ -41,6 +43,8 @@ ANSWER_MARGIN_S = 30.0
 SEND_WITHIN_S = 20.0
 """A send starts this soon after its claim or not at all; the rest of the lease is for the call."""
 NO_LIMIT = 1_000_000
+TOO_LATE = "too_late"
+"""Turned away by ourselves: the provider has no part in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,9 @@ class Dispatch:
             closed = dict(await gates.closed_gates(connection))
             if gate.is_closed or gates.STORAGE in closed:
                 return Claims([], is_limited=False)
-            taken = await tasks.capacity_taken(connection, provider_name)
-            calls_free = min(room, _calls_free(capabilities, taken))
+            window_s, most = _rate(capabilities)
+            taken = await tasks.capacity_taken(connection, provider_name, window_s=window_s)
+            calls_free = min(room, capabilities.max_calls - taken.calls, most - taken.sent)
             if gate.failures:
                 calls_free = min(calls_free, 1 - min(taken.calls, 1))  # one probe at a time
             images_free = (
@@ -104,7 +109,7 @@ class Dispatch:
         provider = self._context.provider(claim.task.provider)
         point("before_send")
         if time.monotonic() - claim.claimed_at > SEND_WITHIN_S:
-            late = ProviderUnavailable("the claim is too old to be sent", reason="not_sent")
+            late = ProviderUnavailable("the claim is too old to be sent", reason=TOO_LATE)
             news = self.news_of_error(claim.task, claim.attempt, late)
         else:
             news = await self.try_send(provider, claim.task, claim.attempt)
@@ -126,7 +131,9 @@ class Dispatch:
             # The picture was made and could not be put down: with a key it can be asked for again.
             log.error("staging_failed", task_id=str(task.id), reason=error.reason)
             await self.close_storage(error)
-            return News(task.id, attempt.number, setback=Setback.NO_ANSWER, excerpt="staging failed")
+            return News(
+                task.id, attempt.number, setback=Setback.NO_ANSWER, reason="storage", excerpt="staging failed"
+            )
         return News(task.id, attempt.number, update=update)
 
     async def stage(self, task_id: UUID, attempt: int, update: ProviderUpdate) -> ProviderUpdate:
@@ -142,6 +149,22 @@ class Dispatch:
             await self._context.store.put(key, output.data)
             staged.append(Output(staged_key=key))
         return replace(update, outputs=tuple(staged))
+
+    async def believable(
+        self, provider: Provider, task_id: UUID, attempt: int, update: ProviderUpdate
+    ) -> ProviderUpdate:
+        """What a verified callback may do: a provider that is not trusted with its body only hints.
+
+        Pictures inside it are staged; if that fails it hints as well, and the look asks for them again.
+        """
+        hint = replace(update, status=UpdateStatus.HINT, outputs=())
+        if provider.capabilities.trust is Trust.HINT:
+            return hint
+        try:
+            return await self.stage(task_id, attempt, update)
+        except AssetError as error:
+            await self.close_storage(error)
+            return hint
 
     def news_of_error(self, task: TaskRow, attempt: AttemptRow, error: ProviderError) -> News:
         """What a failed submit says about the attempt. The one question: may it have been accepted?"""
@@ -166,7 +189,7 @@ class Dispatch:
                 task.id,
                 attempt.number,
                 setback=Setback.TURNED_AWAY,
-                is_throttled=error.reason == "rate_limited",
+                reason=error.reason,
                 retry_after_s=error.retry_after_s,
                 excerpt=error.reason,
             )
@@ -206,19 +229,24 @@ class Dispatch:
 
     async def _tend_gate(self, provider_name: str, news: News) -> None:
         """429 closes the shared gate; an environment fault counts towards the breaker; an answer opens it."""
-        if news.setback is not Setback.TURNED_AWAY:
+        reason = _gate_reason(news)
+        if reason is None:
             if news.setback is None:
                 await self._open_gate(provider_name)
             return
+        if reason == TOO_LATE:
+            return
+        # A limit with a time to wait is no failure: after it the provider takes as many as before.
+        is_failure = reason != RATE_LIMITED or news.retry_after_s is None
         async with self._context.database.transaction() as connection:
             failures = await gates.gate_failures(connection, provider_name)
             for_s = retry_after_s(failures + 1, asked_s=news.retry_after_s)
             await gates.close_gate(
-                connection, provider_name, for_s=for_s, reason=news.excerpt, is_failure=not news.is_throttled
+                connection, provider_name, for_s=for_s, reason=reason, is_failure=is_failure
             )
         GATES_CLOSED.labels(provider_name).set(1)
-        level = log.warning if news.is_throttled else log.error
-        level("gate_closed", provider=provider_name, reason=news.excerpt, closed_s=round(for_s, 1))
+        level = log.warning if reason == RATE_LIMITED else log.error
+        level("gate_closed", provider=provider_name, reason=reason, closed_s=round(for_s, 1))
 
     async def _open_gate(self, provider_name: str) -> None:
         async with self._context.database.connection() as connection:
@@ -235,12 +263,24 @@ class Dispatch:
         async with self._context.database.connection() as connection:
             bodies = await inbox.unmatched(connection, provider.name, ref)
         for raw in bodies:
-            update = provider.read_callback(raw)
+            update = await self.believable(provider, news.task_id, news.attempt, provider.read_callback(raw))
             await self._advance.advance(News(news.task_id, news.attempt, update=update))
 
 
-def _calls_free(capabilities: Capabilities, taken: tasks.Taken) -> int:
-    free = capabilities.max_calls - taken.calls
-    if capabilities.calls_per_s is not None:
-        free = min(free, max(int(capabilities.calls_per_s), 1) - taken.sent_last_second)
-    return free
+def _gate_reason(news: News) -> str | None:
+    """Why the provider's gate must close; None if the news is no reason."""
+    if news.setback is Setback.TURNED_AWAY:
+        return news.reason
+    failure = news.update.failure if news.update else None
+    if failure is not None and TREATMENTS[failure.failure_class].opens_breaker:
+        return failure.code
+    return None
+
+
+def _rate(capabilities: Capabilities) -> tuple[float, int]:
+    """A declared rate as whole calls in a window of seconds: 0.5 a second is 1 in 2 s, 2.5 is 3 in 1.2 s."""
+    rate = capabilities.calls_per_s
+    if rate is None:
+        return 1.0, NO_LIMIT
+    most = math.ceil(rate)
+    return most / rate, most

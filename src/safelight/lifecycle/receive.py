@@ -10,8 +10,8 @@ import structlog
 from safelight.db import inbox, tasks
 from safelight.db.inbox import CallbackRow
 from safelight.domain.news import Verdict
-from safelight.domain.provider import Provider, ProviderUpdate, Trust, UpdateStatus
-from safelight.errors import AssetError, CallbackRejected
+from safelight.domain.provider import Provider, ProviderUpdate
+from safelight.errors import CallbackRejected
 from safelight.lifecycle.advance import Advance, Callback, News
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
@@ -66,13 +66,7 @@ class Receive:
             if named is None:
                 return await self._keep_unmatched(provider.name, update, raw)
         task_id, number = named
-        if provider.capabilities.trust is Trust.HINT:
-            update = ProviderUpdate(UpdateStatus.HINT, update.origin, upstream_status=update.upstream_status)
-        try:
-            update = await self._dispatch.stage(task_id, number, update)
-        except AssetError as error:
-            await self._dispatch.close_storage(error)
-            update = ProviderUpdate(UpdateStatus.HINT, update.origin, upstream_status=update.upstream_status)
+        update = await self._dispatch.believable(provider, task_id, number, update)
         news = News(task_id, number, update=update, callback=Callback(provider.name, raw))
         return await self._advance.advance(news)
 

@@ -31,7 +31,3 @@ SELECT count(*) FROM callbacks WHERE verdict = 'unknown' AND task_id IS NULL;
 -- Nobody claimed them within a day.
 DELETE FROM callbacks
 WHERE verdict = 'unknown' AND task_id IS NULL AND received_at < clock_now() - interval '24 hours';
-
--- name: last_body$
--- The newest callback of an attempt that was kept, for the last look before a deadline is applied.
-SELECT body FROM callbacks WHERE task_id = :task_id AND attempt = :attempt ORDER BY id DESC LIMIT 1;

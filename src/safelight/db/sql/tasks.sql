@@ -58,11 +58,11 @@ INSERT INTO task_events (task_id, account_id, version, source, target, attempt, 
 SELECT id, account_id, 1, NULL, 'queued', 0, 'accepted', now FROM item, moment;
 
 -- name: capacity_taken^
--- What a provider's calls and active tasks take of its limits right now, and the submits of the last second.
+-- What a provider's calls and active tasks take of its limits right now, and the submits of its rate's window.
 SELECT count(*) FILTER (WHERE state = 'submitting') AS calls,
        coalesce(sum(n), 0)::bigint AS images,
        (SELECT count(*) FROM attempts
-        WHERE attempts.provider = :provider AND sent_at > clock_now() - interval '1 second') AS sent
+        WHERE attempts.provider = :provider AND sent_at > clock_now() - make_interval(secs => :window_s)) AS sent
 FROM tasks
 WHERE provider = :provider AND state IN ('submitting', 'uncertain', 'running');
 
@@ -218,7 +218,10 @@ SET provider_ref = coalesce(attempts.provider_ref, item.provider_ref),
     outputs = coalesce(item.outputs, attempts.outputs),
     run_s = CASE
         WHEN item.outcome IS DISTINCT FROM 'succeeded' THEN attempts.run_s
-        WHEN item.run_s IS NOT NULL THEN item.run_s
+        WHEN item.run_s >= 0 THEN item.run_s
+        -- A clock that was set back gives no time at all.
+        WHEN coalesce(attempts.accepted_at, attempts.sent_at)
+             > CASE WHEN item.noticed_by IN ('callback', 'answer') THEN now ELSE attempts.looked_at END THEN NULL
         WHEN item.noticed_by IN ('callback', 'answer')
             THEN extract(epoch FROM now - coalesce(attempts.accepted_at, attempts.sent_at))
         ELSE extract(epoch FROM attempts.looked_at - coalesce(attempts.accepted_at, attempts.sent_at)) END,
@@ -324,15 +327,16 @@ WHERE tasks.id = ANY(:ids::uuid[]) AND tasks.state IN ('uncertain', 'running', '
 -- Which provider an attempt went to.
 SELECT provider FROM attempts WHERE task_id = :task_id AND number = :number;
 
--- name: note_send!
+-- name: note_send$
 -- The same attempt is sent again under its key: counted before the call, leased until answer_by.
+-- No row if the task has moved on: then nothing may be sent.
 WITH task AS (
     UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :answer_in_s)
     WHERE id = :task_id AND attempt = :number AND state = 'uncertain' RETURNING id
 )
 UPDATE attempts
 SET sends = sends + 1, sent_at = clock_now(), answer_by = clock_now() + make_interval(secs => :answer_in_s)
-FROM task WHERE attempts.task_id = task.id AND attempts.number = :number;
+FROM task WHERE attempts.task_id = task.id AND attempts.number = :number RETURNING sends;
 
 -- name: stuck_share^
 -- How many of a provider's running tasks have used up their looks.
