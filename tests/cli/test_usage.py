@@ -11,7 +11,7 @@ import pytest
 from safelight import __version__
 from tests.cli.command import Command
 
-GROUPS = ["serve", "api", "worker", "migrate", "lab", "submit", "tasks", "credits", "keys", "doctor"]
+GROUPS = ["serve", "api", "worker", "migrate", "lab", "submit", "tasks", "credits", "keys", "doctor", "bench"]
 HEAVY = "fastapi alembic sqlalchemy pgqueuer asyncpg aiohttp pydantic rich.progress PIL"
 
 

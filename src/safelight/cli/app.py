@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from safelight import __version__
+from safelight.cli import bench, doctor, keys, lab, serving, submit, tasks
 from safelight.cli import credits as ledger
-from safelight.cli import doctor, keys, lab, serving, submit, tasks
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,3 +50,4 @@ app.add_typer(tasks.commands, name="tasks")
 app.add_typer(ledger.commands, name="credits")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(doctor.commands)
+app.add_typer(bench.commands)

@@ -62,10 +62,15 @@ async def insert_callbacks(connection: Connection, rows: Sequence[CallbackRow]) 
     await _sql.insert_callbacks.run(connection, items=as_json(items), cap=MAX_BODIES_PER_ATTEMPT)
 
 
-async def unmatched(connection: Connection, provider: str, provider_ref: str) -> list[bytes]:
-    """Bodies of callbacks that came before the provider's id was known."""
-    rows = await _sql.unmatched.rows(connection, provider=provider, provider_ref=provider_ref)
-    return [row["body"] for row in rows]
+async def unmatched(connection: Connection, wanted: Sequence[tuple[str, str]]) -> list[list[bytes]]:
+    """Per (provider, id): the bodies of callbacks that came before that id was known."""
+    rows = await _sql.unmatched.rows(
+        connection, providers=[provider for provider, _ in wanted], refs=[ref for _, ref in wanted]
+    )
+    found: list[list[bytes]] = [[] for _ in wanted]
+    for row in rows:
+        found[row["place"] - 1].append(row["body"])
+    return found
 
 
 async def has_room_for_unmatched(connection: Connection) -> bool:

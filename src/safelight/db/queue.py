@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
@@ -58,26 +57,9 @@ async def enqueue_permits(connection: Connection, providers: Sequence[str]) -> N
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DueCopy:
-    """A task whose results are to be copied: the shorter they live (seconds), the sooner."""
-
-    task_id: UUID
-    number: int
-    lifetime_s: float
-
-
-async def enqueue_archives(connection: Connection, copies: Sequence[DueCopy]) -> None:
-    """Wake the archiving of these tasks; one that already waits with the same copy number is skipped."""
-    if not copies:
-        return
-    await queue_queries(connection).enqueue(
-        [ARCHIVE] * len(copies),
-        [str(copy.task_id).encode() for copy in copies],
-        [-int(copy.lifetime_s) for copy in copies],
-        dedupe_key=[f"{ARCHIVE}:{copy.task_id}:{copy.number}" for copy in copies],
-        on_conflict="skip",
-    )
+async def enqueue_copying(connection: Connection) -> None:
+    """Let a worker look for results to copy; a permit too many does no harm."""
+    await queue_queries(connection).enqueue(ARCHIVE, b"", 0)
 
 
 async def enqueue_unstaging(connection: Connection, task_ids: Sequence[UUID]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -37,6 +37,8 @@ class AttemptRow:
     outcome: AttemptOutcome | None
     sent_at: datetime
     answer_by: datetime
+    provider: str = ""
+    """Only `read_attempts` fills it: elsewhere the task's own provider is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def attempt_of(row: asyncpg.Record) -> AttemptRow:
 
 
 _TASK_COLUMNS = tuple(TaskRow.__slots__)
-_ATTEMPT_COLUMNS = tuple(AttemptRow.__slots__)
+_ATTEMPT_COLUMNS = tuple(name for name in AttemptRow.__slots__ if name != "provider")
 
 
 def outputs_of(text: str) -> tuple[Output, ...]:
@@ -202,7 +204,9 @@ async def read_attempts(
     rows = await _sql.read_attempts.rows(
         connection, task_ids=[task_id for task_id, _ in pairs], numbers=[number for _, number in pairs]
     )
-    return {(row["task_id"], row["number"]): attempt_of(row) for row in rows}
+    return {
+        (row["task_id"], row["number"]): replace(attempt_of(row), provider=row["provider"]) for row in rows
+    }
 
 
 async def attempt_of_provider_ref(
@@ -255,20 +259,35 @@ async def claim_looks(
     return [(task_of(row), attempt_of(row)) for row in rows]
 
 
-async def claim_archives(connection: Connection, *, room: int, lease_s: float) -> list[tuple[UUID, int, str]]:
-    """Archiving tasks whose copy is due, as (id, copy number, provider)."""
-    rows = await _sql.claim_archives.rows(connection, room=room, lease_s=lease_s)
-    return [(row["id"], row["copies"], row["provider"]) for row in rows]
+async def claim_copies(
+    connection: Connection, *, room: int, lease_s: float
+) -> list[tuple[TaskRow, AttemptRow]]:
+    """Archiving tasks whose copy is due, leased, with the attempt that succeeded."""
+    rows = await _sql.claim_copies.rows(connection, room=room, lease_s=lease_s)
+    return [(task_of(row), attempt_of(row)) for row in rows]
 
 
-async def lease_archive(connection: Connection, task_id: UUID, *, lease_s: float) -> bool:
-    """Take one task for copying; False if its state no longer asks for it."""
-    return await _sql.lease_archive.row(connection, id=task_id, lease_s=lease_s) is not None
+async def claim_copy(
+    connection: Connection, task_id: UUID, *, lease_s: float
+) -> tuple[TaskRow, AttemptRow] | None:
+    """One archiving task, leased, due or not; None if its state no longer asks for it."""
+    row = await _sql.claim_copy.row(connection, id=task_id, lease_s=lease_s)
+    return (task_of(row), attempt_of(row)) if row else None
 
 
-async def note_decode(connection: Connection, task_id: UUID) -> None:
-    """Count a decode before it starts."""
-    await _sql.note_decode.run(connection, id=task_id)
+async def renew_copies(connection: Connection, ids: Sequence[UUID], *, lease_s: float) -> None:
+    """Prolong the leases of copies under way."""
+    await _sql.renew_copies.run(connection, ids=list(ids), lease_s=lease_s)
+
+
+async def has_due_copies(connection: Connection, *, overdue_s: float) -> bool:
+    """Whether a copy has been due for at least `overdue_s` seconds."""
+    return bool(await _sql.has_due_copies.value(connection, overdue_s=overdue_s))
+
+
+async def note_decode(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Count decodes before they start."""
+    await _sql.note_decode.run(connection, ids=list(ids))
 
 
 async def forget_decode(connection: Connection, task_id: UUID) -> None:

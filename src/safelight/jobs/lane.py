@@ -77,7 +77,7 @@ class Lane:
             await manager.run(
                 dequeue_timeout=DEQUEUE_TIMEOUT,
                 heartbeat_timeout=HEARTBEAT_TIMEOUT,
-                batch_size=max(self._budget // 4, 1),
+                batch_size=max(self._budget // 2, 1),
                 max_concurrent_tasks=self._budget,
                 shutdown_on_listener_failure=True,
             )

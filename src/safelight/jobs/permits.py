@@ -1,58 +1,64 @@
-"""A submit permit: claim what fits of one provider and send it, until nothing more fits."""
+"""Permits by kind: a submit permit names a provider, a copy permit lets results be copied."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
+from uuid import UUID
 
-import structlog
-
+from safelight.db.tasks import AttemptRow, TaskRow
+from safelight.jobs.pump import Budget, Pump
+from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.dispatch import Claim, Dispatch
-
-log = structlog.get_logger()
 
 
 class Permits:
-    """Runs permits within one budget of calls in flight for this worker."""
+    """Runs submit permits within one budget of calls in flight for this worker."""
 
     def __init__(self, dispatch: Dispatch, *, budget: int) -> None:
         self._dispatch = dispatch
-        self._budget = budget
-        self._in_flight = 0
-        self._claiming = asyncio.Lock()
+        self._budget = Budget(budget)
+        self._pumps: dict[str, Pump[Claim]] = {}
 
     async def run(self, provider_name: str) -> None:
-        """Claim and send until nothing is due or nothing fits; a finished call makes room for the next."""
-        running: set[asyncio.Task[None]] = set()
-        try:
-            while True:
-                is_limited = await self._claim_into(running, provider_name)
-                if not running:
-                    return
-                when = asyncio.FIRST_COMPLETED if is_limited else asyncio.ALL_COMPLETED
-                _, running = await asyncio.wait(running, return_when=when)
-                if not is_limited and not running:
-                    return
-        finally:
-            for call in running:
-                call.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+        """Send what is due at one provider, until nothing more fits."""
+        pump = self._pumps.get(provider_name)
+        if pump is None:
+            pump = self._pumps[provider_name] = self._pump_of(provider_name)
+        await pump.run()
 
-    async def _claim_into(self, running: set[asyncio.Task[None]], provider_name: str) -> bool:
-        async with self._claiming:  # one at a time, so that two permits do not claim the same room
-            room = self._budget - self._in_flight
-            if room < 1:
-                return True
+    def _pump_of(self, provider_name: str) -> Pump[Claim]:
+        async def claim(room: int) -> tuple[Sequence[Claim], bool]:
             claims = await self._dispatch.claim(provider_name, room)
-            self._in_flight += len(claims.items)
-        for claim in claims.items:
-            running.add(asyncio.create_task(self._send(claim)))
-        return claims.is_limited
+            return claims.items, claims.is_limited
 
-    async def _send(self, claim: Claim) -> None:
+        return Pump("submit", claim, self._dispatch.send, self._budget)
+
+
+class Copies:
+    """Runs copy permits, and keeps the leases of what is being copied alive."""
+
+    def __init__(self, archive: Archive, *, budget: int) -> None:
+        self._archive = archive
+        self._under_way: set[UUID] = set()
+        self._pump = Pump("archive", self._claim, self._copy, Budget(budget))
+
+    async def run(self, _payload: str = "") -> None:
+        """Copy what is due, shortest-lived results first, until nothing is left."""
+        await self._pump.run()
+
+    async def renew(self) -> None:
+        """Prolong the leases of this worker's copies; a dead worker's end soon, and another one takes over."""
+        if self._under_way:
+            await self._archive.renew(sorted(self._under_way))
+
+    async def _claim(self, room: int) -> tuple[Sequence[tuple[TaskRow, AttemptRow]], bool]:
+        claimed = await self._archive.claim(room)
+        self._under_way.update(task.id for task, _ in claimed)
+        return claimed, len(claimed) == room
+
+    async def _copy(self, claimed: tuple[TaskRow, AttemptRow]) -> None:
+        task, attempt = claimed
         try:
-            await self._dispatch.send(claim)
-        except Exception:
-            # The row keeps its lease: after answer_by the look calls it uncertain.
-            log.exception("send_broke", task_id=str(claim.task.id))
+            await self._archive.copy(task, attempt)
         finally:
-            self._in_flight -= 1
+            self._under_way.discard(task.id)

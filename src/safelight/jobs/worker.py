@@ -10,13 +10,15 @@ from uuid import UUID
 from safelight.db.queue import ARCHIVE, SUBMIT, UNSTAGE
 from safelight.jobs.lane import Lane
 from safelight.jobs.loops import Poller, repeat
-from safelight.jobs.permits import Permits
+from safelight.jobs.permits import Copies, Permits
 from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
 from safelight.lifecycle.sweep import Sweep
 
+RENEW_S = 6.0
+"""A third of a copy's lease: two renewals may fail before it ends."""
 PERMITS_AT_ONCE = 16
 REST_AT_ONCE = 8
 PRUNE_S = 86_400.0
@@ -31,15 +33,11 @@ class Worker:
         self._settings = context.settings
         self._archive = archive
         self._sweep = sweep
+        self._copies = Copies(archive, budget=self._settings.archive_concurrency)
         permits = Permits(dispatch, budget=self._settings.submit_concurrency)
         self._lanes = [
             Lane("submit", context.database, {SUBMIT: permits.run}, budget=PERMITS_AT_ONCE),
-            Lane(
-                "archive",
-                context.database,
-                {ARCHIVE: self._archive_job},
-                budget=self._settings.archive_concurrency,
-            ),
+            Lane("archive", context.database, {ARCHIVE: self._copies.run}, budget=PERMITS_AT_ONCE),
             Lane("rest", context.database, {UNSTAGE: self._unstage_job}, budget=REST_AT_ONCE),
         ]
         self._pollers = [
@@ -54,6 +52,7 @@ class Worker:
         steps: list[Coroutine[Any, Any, None]] = [
             repeat("poll", self._settings.poll_interval_s, poller.step) for poller in self._pollers
         ]
+        steps.append(repeat("renew", RENEW_S, self._copies.renew))
         steps.append(repeat("wake", self._settings.poll_interval_s, self._sweep.wake))
         steps.append(repeat("tidy", self._settings.sweep_interval_s, self._sweep.tidy))
         steps.append(repeat("prune", PRUNE_S, self._sweep.prune))
@@ -72,9 +71,6 @@ class Worker:
         for supervisor in self._supervisors:
             supervisor.cancel()
         await asyncio.gather(*self._supervisors, return_exceptions=True)
-
-    async def _archive_job(self, payload: str) -> None:
-        await self._archive.archive(UUID(payload))
 
     async def _unstage_job(self, payload: str) -> None:
         await self._archive.unstage(UUID(payload))

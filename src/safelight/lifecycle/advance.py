@@ -27,7 +27,7 @@ from safelight.domain.news import (
 from safelight.domain.provider import Origin, ProviderUpdate, UpdateStatus
 from safelight.domain.schedule import first_look_s, retry_after_s
 from safelight.domain.task import State, is_terminal
-from safelight.lifecycle.changes import ARCHIVE_LEASE_S, Changes
+from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
 from safelight.telemetry import NEWS, point
 
@@ -171,6 +171,8 @@ class _Sheet:
         attempt = self._attempts.get((news.task_id, news.attempt))
         if row is None or attempt is None:
             return self._file(news, Verdict.UNKNOWN)
+        if news.callback and news.callback.provider != attempt.provider:
+            return self._file(news, Verdict.UNKNOWN)  # one provider's token at another provider's door
         if news.callback and self._is_repeat(news):
             return self._file(news, Verdict.DUPLICATE)
         decision = self._decide(news, row, attempt)
@@ -293,7 +295,7 @@ class _Sheet:
             provider = self._context.providers.get(row.provider)
             delay_s = provider.capabilities.visibility_delay_s if provider else 0.0
             return max(UNCERTAIN_LOOK_S, delay_s)
-        return ARCHIVE_LEASE_S
+        return 0.0  # a copy is due at once
 
     def _note_progress(self, news: News, row: TaskRow) -> None:
         update = news.update

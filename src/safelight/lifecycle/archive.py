@@ -12,6 +12,8 @@ import structlog
 from safelight.assets.pictures import Picture
 from safelight.assets.store import new_key
 from safelight.db import gates, tasks
+from safelight.db.group import Group
+from safelight.db.statements import Connection
 from safelight.db.tasks import AttemptRow, TaskRow, outputs_json
 from safelight.domain.failure import Failure, FailureClass
 from safelight.domain.ids import new_id
@@ -19,13 +21,15 @@ from safelight.domain.provider import Output, UpdateStatus
 from safelight.domain.schedule import retry_after_s
 from safelight.domain.task import ReviewReason, State
 from safelight.errors import AssetError, ProviderError, StaleAttempt
-from safelight.lifecycle.changes import ARCHIVE_LEASE_S, AssetItem, Changes
+from safelight.lifecycle.changes import AssetItem, Changes
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.settle import Ending, Settle
 from safelight.telemetry import COPIES, LATE_COPIES, point
 
 log = structlog.get_logger()
 
+COPY_LEASE_S = 20.0
+"""A dead worker's copies are taken over after this; a living one renews its leases every 6 s."""
 MAX_COPIES = 6
 """Tries to copy a result whose source keeps failing; about two minutes with the back-off."""
 MAX_DECODE_TRIES = 3
@@ -47,6 +51,11 @@ class _Copy:
     error: AssetError | None = None
 
 
+async def _note_decodes(connection: Connection, ids: Sequence[UUID]) -> Sequence[None]:
+    await tasks.note_decode(connection, ids)
+    return [None] * len(ids)
+
+
 def _is_source_at_fault(copy: _Copy) -> bool:
     """Whether a fresh URL may help: it expired, or leads nowhere (any more)."""
     return copy.error is not None and copy.error.reason in STALE_SOURCE
@@ -58,19 +67,33 @@ class Archive:
     def __init__(self, context: Context, settle: Settle) -> None:
         self._context = context
         self._settle = settle
+        self._decodes: Group[UUID, None] = Group(context.database, _note_decodes, name="decode")
+
+    async def claim(self, room: int) -> list[tuple[TaskRow, AttemptRow]]:
+        """Take tasks whose copy is due, those whose results die first at the front; the claim is the lease."""
+        async with self._context.database.transaction() as connection:
+            return await tasks.claim_copies(connection, room=room, lease_s=COPY_LEASE_S)
+
+    async def renew(self, ids: Sequence[UUID]) -> None:
+        """Prolong the leases of copies under way."""
+        async with self._context.database.connection() as connection:
+            await tasks.renew_copies(connection, ids, lease_s=COPY_LEASE_S)
 
     async def archive(self, task_id: UUID) -> None:
-        """Copy a task's results and settle it. Does nothing if its state no longer asks for it."""
-        found = await self._take(task_id)
-        if found is None:
-            return
-        task, attempt = found
+        """Copy one task's results now. Does nothing if its state no longer asks for it."""
+        async with self._context.database.connection() as connection:
+            claimed = await tasks.claim_copy(connection, task_id, lease_s=COPY_LEASE_S)
+        if claimed is not None:
+            await self.copy(*claimed)
+
+    async def copy(self, task: TaskRow, attempt: AttemptRow) -> None:
+        """Copy a claimed task's results and settle it."""
         waited_s = (task.now - task.state_since).total_seconds()
         if waited_s > self._context.lifetime_s(task.provider) / 2.0:
             LATE_COPIES.labels(task.provider).inc()
-            log.error("archive_late", task_id=str(task_id), provider=task.provider, waited_s=round(waited_s))
+            log.error("archive_late", task_id=str(task.id), provider=task.provider, waited_s=round(waited_s))
         if task.decode_tries >= MAX_DECODE_TRIES:
-            log.error("picture_kills_worker", task_id=str(task_id))
+            log.error("picture_kills_worker", task_id=str(task.id))
             await self._end(task, [], attempt.outputs)
             return
         copies = await self._copy_all(task, attempt.outputs[: task.n])
@@ -83,19 +106,9 @@ class Archive:
                 copies = await self._copy_all(task, fresh[: task.n])
         await self._conclude(task, attempt, copies)
 
-    async def _take(self, task_id: UUID) -> tuple[TaskRow, AttemptRow] | None:
-        async with self._context.database.transaction() as connection:
-            if not await tasks.lease_archive(connection, task_id, lease_s=ARCHIVE_LEASE_S):
-                return None
-            found = await tasks.read_task(connection, task_id)
-        if found is None or found[1] is None:
-            return None
-        return found[0], found[1]
-
     async def _copy_all(self, task: TaskRow, outputs: Sequence[Output]) -> list[_Copy]:
         bodies = await asyncio.gather(*(self._fetch(place, output) for place, output in enumerate(outputs)))
-        async with self._context.database.connection() as connection:
-            await tasks.note_decode(connection, task.id)
+        await self._decodes.do(task.id)
         point("before_decode")
         checked = [await self._check(body) for body in bodies]
         point("after_decode")
@@ -210,7 +223,7 @@ class Archive:
 
     async def _copy_later(self, task: TaskRow) -> None:
         async with self._context.database.transaction() as connection:
-            wake_in_s = retry_after_s(task.copies + 1)
+            wake_in_s = retry_after_s(task.copies)
             note = {"id": task.id, "version": task.version, "wake_in_s": wake_in_s}
             await tasks.note_progress(connection, [note])
             await tasks.forget_decode(connection, task.id)
@@ -219,7 +232,7 @@ class Archive:
         """Our own storage fails: the breaker opens, the copy waits, and after an hour a person looks."""
         waited_s = (task.now - task.state_since).total_seconds()
         async with self._context.database.transaction() as connection:
-            for_s = retry_after_s(min(task.copies + 1, 6))
+            for_s = retry_after_s(min(task.copies, 6))
             await gates.close_gate(
                 connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True
             )

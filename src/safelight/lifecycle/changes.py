@@ -11,8 +11,7 @@ import structlog
 
 from safelight.db import findings, ledger, tasks
 from safelight.db.queue import (
-    DueCopy,
-    enqueue_archives,
+    enqueue_copying,
     enqueue_permits,
     enqueue_unstaging,
     providers_with_due_tasks,
@@ -28,8 +27,6 @@ from safelight.telemetry import FINDINGS, MOVES, REVIEWS
 
 log = structlog.get_logger()
 
-ARCHIVE_LEASE_S = 150.0
-"""Longer than the longest fetch (120 s), so that a copy under way is not started twice."""
 UNKNOWN_LIFETIME_S = 1_800.0
 """A result URL whose lifetime is not declared counts as living half an hour."""
 
@@ -69,7 +66,7 @@ class Changes:
     _patches: list[dict[str, Any]] = field(default_factory=list)
     _progress: list[dict[str, Any]] = field(default_factory=list)
     _findings: list[dict[str, Any]] = field(default_factory=list)
-    _archives: list[DueCopy] = field(default_factory=list)
+    _has_copies: bool = False
     _freed: set[str] = field(default_factory=set)
     _staged: list[UUID] = field(default_factory=list)
 
@@ -108,10 +105,11 @@ class Changes:
                 "wake_in_s": wake_in_s,
                 "review_reason": review_reason,
                 "decide_in_s": decide_in_s,
+                "copy_within_s": lifetime_s if target is State.ARCHIVING else None,
             }
         )
         if target is State.ARCHIVING:
-            self._archives.append(DueCopy(task_id, 0, lifetime_s))
+            self._has_copies = True
         if target is State.REVIEW:
             REVIEWS.labels(str(review_reason)).inc()
             log.warning("review_needed", task_id=str(task_id), reason=str(review_reason), cause=cause)
@@ -207,8 +205,8 @@ class Changes:
             for kind, task_id in await findings.insert_findings(connection, self._findings):
                 FINDINGS.labels(kind).inc()
                 log.warning("finding", kind=kind, task_id=str(task_id))
-        still_archiving = [copy for copy in self._archives if self.state_of(copy.task_id) is State.ARCHIVING]
-        await enqueue_archives(connection, still_archiving)
+        if self._has_copies:
+            await enqueue_copying(connection)
         await enqueue_unstaging(connection, self._staged)
         if self._freed:
             await enqueue_permits(connection, await providers_with_due_tasks(connection, sorted(self._freed)))

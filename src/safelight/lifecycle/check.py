@@ -16,7 +16,7 @@ from safelight.domain.schedule import MAX_LOOKS_WITHOUT_PROGRESS, Pace, next_loo
 from safelight.domain.task import ReviewReason, State
 from safelight.errors import AssetError, ProviderError, StaleAttempt
 from safelight.lifecycle.advance import Advance, News
-from safelight.lifecycle.changes import ARCHIVE_LEASE_S, Changes
+from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import ANSWER_MARGIN_S, Dispatch
 from safelight.lifecycle.settle import Ending, Settle
@@ -257,9 +257,7 @@ class Check:
             changes = Changes(await tasks.lock_tasks(connection, [task.id]))
             if changes.rows[task.id].version == task.version:
                 lifetime_s = self._context.lifetime_s(task.provider)
-                changes.move(
-                    task.id, State.ARCHIVING, cause="look", wake_in_s=ARCHIVE_LEASE_S, lifetime_s=lifetime_s
-                )
+                changes.move(task.id, State.ARCHIVING, cause="look", wake_in_s=0.0, lifetime_s=lifetime_s)
                 await changes.write(connection)
 
     async def _to_review(self, task: TaskRow, reason: ReviewReason) -> None:

@@ -11,6 +11,7 @@ import structlog
 
 from safelight.assets.store import staging_key
 from safelight.db import gates, inbox, tasks
+from safelight.db.group import Group
 from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.failure import TREATMENTS, Failure, FailureClass
 from safelight.domain.news import Setback
@@ -49,11 +50,15 @@ TOO_LATE = "too_late"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A task with its committed attempt, to be sent now; `claimed_at` is a monotonic time in seconds."""
+    """A task with its committed attempt, to be sent now; `claimed_at` is a monotonic time in seconds.
+
+    `is_probe` says that the provider's gate has failures behind it, which a success forgets.
+    """
 
     task: TaskRow
     attempt: AttemptRow
     claimed_at: float
+    is_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,9 @@ class Dispatch:
     def __init__(self, context: Context, advance: Advance) -> None:
         self._context = context
         self._advance = advance
+        self._unmatched: Group[tuple[str, str], list[bytes]] = Group(
+            context.database, inbox.unmatched, name="unmatched"
+        )
 
     async def claim(self, provider_name: str, room: int) -> Claims:
         """T2: claim the fairest due tasks, at most `room`, within the provider's limits, and commit."""
@@ -101,7 +109,7 @@ class Dispatch:
                 answer_in_s=capabilities.submit_timeout_s + ANSWER_MARGIN_S,
             )
         now = time.monotonic()
-        items = [Claim(task, attempt, now) for task, attempt in claimed]
+        items = [Claim(task, attempt, now, is_probe=gate.failures > 0) for task, attempt in claimed]
         return Claims(items, is_limited=bool(items) and len(items) >= calls_free)
 
     async def send(self, claim: Claim) -> None:
@@ -115,7 +123,7 @@ class Dispatch:
             news = await self.try_send(provider, claim.task, claim.attempt)
         point("after_send")
         await self._advance.advance(news)
-        await self._tend_gate(provider.name, news)
+        await self._tend_gate(provider.name, news, is_probe=claim.is_probe)
         await self._match_unmatched(news, provider)
 
     async def try_send(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> News:
@@ -227,11 +235,11 @@ class Dispatch:
         token = self._context.tokens.issue(task.id, attempt.number)
         return f"{public_url.rstrip('/')}/callbacks/{provider.name}/{token}"
 
-    async def _tend_gate(self, provider_name: str, news: News) -> None:
+    async def _tend_gate(self, provider_name: str, news: News, *, is_probe: bool) -> None:
         """429 closes the shared gate; an environment fault counts towards the breaker; an answer opens it."""
         reason = _gate_reason(news)
         if reason is None:
-            if news.setback is None:
+            if news.setback is None and is_probe:
                 await self._open_gate(provider_name)
             return
         if reason == TOO_LATE:
@@ -250,18 +258,16 @@ class Dispatch:
 
     async def _open_gate(self, provider_name: str) -> None:
         async with self._context.database.connection() as connection:
-            if await gates.gate_failures(connection, provider_name):
-                await gates.open_gate(connection, provider_name)
-                GATES_CLOSED.labels(provider_name).set(0)
-                log.info("gate_opened", provider=provider_name)
+            await gates.open_gate(connection, provider_name)
+        GATES_CLOSED.labels(provider_name).set(0)
+        log.info("gate_opened", provider=provider_name)
 
     async def _match_unmatched(self, news: News, provider: Provider) -> None:
         """Apply callbacks that came before this provider_ref was known."""
         ref = news.update.provider_ref if news.update else None
         if ref is None or not provider.capabilities.calls_back:
             return
-        async with self._context.database.connection() as connection:
-            bodies = await inbox.unmatched(connection, provider.name, ref)
+        bodies = await self._unmatched.do((provider.name, ref))
         for raw in bodies:
             update = await self.believable(provider, news.task_id, news.attempt, provider.read_callback(raw))
             await self._advance.advance(News(news.task_id, news.attempt, update=update))

@@ -58,7 +58,8 @@ class Receive:
     ) -> Verdict:
         if token is not None:
             named = self._context.tokens.read(token)
-            if named is None or not await self._belongs(named, provider.name):
+            has_pictures = any(output.data for output in update.outputs)
+            if named is None or (has_pictures and not await self._belongs(named, provider.name)):
                 log.warning("callback_unknown_token", provider=provider.name)
                 return Verdict.UNKNOWN
         else:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from safelight.db import inbox, tasks
 from safelight.db.gates import STORAGE, closed_gates, gate_failures, open_gate
 from safelight.db.queue import (
-    DueCopy,
-    enqueue_archives,
+    enqueue_copying,
     enqueue_permits,
     providers_with_due_tasks,
     prune_queue,
 )
-from safelight.lifecycle.changes import ARCHIVE_LEASE_S
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 
@@ -34,10 +32,8 @@ class Sweep:
             providers = sorted(self._context.providers)
             due = await providers_with_due_tasks(connection, providers, overdue_s=OVERDUE_S)
             await enqueue_permits(connection, due)
-            claimed = await tasks.claim_archives(connection, room=ROOM, lease_s=ARCHIVE_LEASE_S)
-            lifetime_s = self._context.lifetime_s
-            copies = [DueCopy(task_id, number, lifetime_s(provider)) for task_id, number, provider in claimed]
-            await enqueue_archives(connection, copies)
+            if await tasks.has_due_copies(connection, overdue_s=OVERDUE_S):
+                await enqueue_copying(connection)
 
     async def tidy(self) -> None:
         """End what never started, forget old unknown callbacks, let the storage be tried again."""

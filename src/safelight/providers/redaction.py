@@ -32,9 +32,9 @@ class Redactor:
         if isinstance(text, bytes):
             text = text[:_SCANNED_CHARS].decode("utf-8", "replace")
         # Controls go first: a secret with a control in its middle must not survive as the plain secret.
-        clean = "".join(
-            char if char.isprintable() else " " * char.isspace() for char in text[:_SCANNED_CHARS]
-        )
+        clean = text[:_SCANNED_CHARS]
+        if not clean.isprintable():
+            clean = "".join(char if char.isprintable() else " " * char.isspace() for char in clean)
         for form in self._forms:
             clean = clean.replace(form, MASK)
         for extra in also:

@@ -19,9 +19,15 @@ WHERE item.verdict = 'applied' OR item.task_id IS NULL
 
 -- name: unmatched
 -- Genuine callbacks that came before we knew the provider's id.
-SELECT id, body FROM callbacks
-WHERE provider = :provider AND provider_ref = :provider_ref AND verdict = 'unknown' AND task_id IS NULL
-ORDER BY id LIMIT 20;
+SELECT wanted.place, callback.body
+FROM unnest(:providers::text[], :refs::text[]) WITH ORDINALITY AS wanted (provider, provider_ref, place)
+CROSS JOIN LATERAL (
+    SELECT id, body FROM callbacks
+    WHERE provider = wanted.provider AND provider_ref = wanted.provider_ref
+      AND verdict = 'unknown' AND task_id IS NULL
+    ORDER BY id LIMIT 20
+) AS callback
+ORDER BY wanted.place, callback.id;
 
 -- name: count_unmatched$
 -- How many are waiting; they are bounded.

@@ -172,12 +172,13 @@ WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 item AS (
     SELECT * FROM json_to_recordset(:items::json) AS item (
         id uuid, version integer, source text, target text, cause text, detail text, wake_in_s double precision,
-        review_reason text, decide_in_s double precision)
+        review_reason text, decide_in_s double precision, copy_within_s double precision)
 ),
 moved AS (
     UPDATE tasks
     SET state = item.target, version = tasks.version + 1, wake_at = now + make_interval(secs => item.wake_in_s),
-        review_reason = item.review_reason, decide_by = now + make_interval(secs => item.decide_in_s), looks = 0
+        review_reason = item.review_reason, decide_by = now + make_interval(secs => item.decide_in_s), looks = 0,
+        copy_by = now + make_interval(secs => item.copy_within_s)
     FROM item, moment
     WHERE tasks.id = item.id AND tasks.version = item.version AND tasks.state = item.source
     RETURNING tasks.id, tasks.account_id, tasks.version, tasks.attempt, item.source, item.target, item.cause, item.detail
@@ -258,23 +259,48 @@ SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attemp
 FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt
 ORDER BY leased.id;
 
--- name: claim_archives
--- Archiving tasks whose copy is due or overdue, shortest-lived results first; the lease lets the job work.
+-- name: claim_copies
+-- Take archiving tasks whose copy is due, those whose results die first at the front.
 WITH due AS MATERIALIZED (
     SELECT id FROM tasks WHERE state = 'archiving' AND wake_at <= clock_now()
-    ORDER BY wake_at LIMIT :room FOR NO KEY UPDATE SKIP LOCKED
+    ORDER BY copy_by LIMIT :room FOR NO KEY UPDATE SKIP LOCKED
+),
+leased AS (
+    UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :lease_s), copies = copies + 1
+    FROM due WHERE tasks.id = due.id RETURNING tasks.*
 )
-UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :lease_s), copies = copies + 1
-FROM due WHERE tasks.id = due.id RETURNING tasks.id, tasks.copies, tasks.provider;
+SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
+       attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
+       attempts.outcome, attempts.sent_at, attempts.answer_by
+FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt
+ORDER BY leased.copy_by, leased.id;
 
--- name: lease_archive^
--- One archive job takes its task; none if the state no longer asks for it.
+-- name: claim_copy
+-- Take one archiving task, due or not.
+WITH leased AS (
+    UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :lease_s), copies = copies + 1
+    WHERE id = :id AND state = 'archiving' RETURNING tasks.*
+)
+SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
+       attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
+       attempts.outcome, attempts.sent_at, attempts.answer_by
+FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt;
+
+-- name: renew_copies!
+-- These are still being copied.
 UPDATE tasks SET wake_at = clock_now() + make_interval(secs => :lease_s)
-WHERE id = :id AND state = 'archiving' RETURNING id;
+WHERE id = ANY(:ids::uuid[]) AND state = 'archiving';
+
+-- name: has_due_copies$
+-- Whether a copy is due, and for a while.
+SELECT EXISTS (
+    SELECT FROM tasks
+    WHERE state = 'archiving' AND wake_at <= clock_now() - make_interval(secs => :overdue_s)
+);
 
 -- name: note_decode!
 -- Counted before decoding, so that a picture that kills the worker is known at the third try.
-UPDATE tasks SET decode_tries = decode_tries + 1 WHERE id = :id AND state = 'archiving';
+UPDATE tasks SET decode_tries = decode_tries + 1 WHERE id = ANY(:ids::uuid[]) AND state = 'archiving';
 
 -- name: forget_decode!
 -- The pictures decoded without harm.

@@ -77,6 +77,7 @@ CREATE TABLE tasks (
     start_by timestamptz NOT NULL,
     deadline_s double precision NOT NULL CHECK (deadline_s > 0),
     deadline_at timestamptz,
+    copy_by timestamptz,
     review_reason text CHECK (review_reason IN ('submit_uncertain', 'no_progress', 'deadline', 'archive_stuck')),
     decide_by timestamptz,
     cancel_requested_at timestamptz,
@@ -113,8 +114,8 @@ CREATE INDEX tasks_to_look_at ON tasks (provider, wake_at)
 -- What takes capacity upstream.
 CREATE INDEX tasks_upstream ON tasks (provider, account_id) INCLUDE (state, n)
     WHERE state IN ('submitting', 'uncertain', 'running');
--- The sweep: waiting and archiving rows whose next step is overdue.
-CREATE INDEX tasks_to_sweep ON tasks (wake_at) WHERE state IN ('queued', 'retrying', 'archiving');
+-- Results to be copied, those that die first at the front.
+CREATE INDEX tasks_to_copy ON tasks (copy_by) WHERE state = 'archiving';
 CREATE INDEX tasks_start_by ON tasks (start_by) WHERE state IN ('queued', 'retrying');
 
 CREATE TABLE attempts (
