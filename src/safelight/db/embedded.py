@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import warnings
 from pathlib import Path
 
 import asyncpg
 import fasteners
+import psutil
 
 with warnings.catch_warnings():
     # On import the package looks for a runtime folder that we do not use, and warns where there is none.
@@ -18,6 +20,9 @@ with warnings.catch_warnings():
 from safelight.errors import ConfigurationError
 
 DATABASE_NAME = "safelight"
+DEAD_LOOKS = 100
+DEAD_PAUSE_S = 0.1
+"""Ten seconds for the children of a killed server to notice and end."""
 
 
 async def start_embedded(data_dir: Path) -> str:
@@ -32,9 +37,9 @@ async def start_embedded(data_dir: Path) -> str:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         server = await asyncio.to_thread(_start, folder)
+        await _create_database(server.get_uri())
     except Exception as error:
         raise ConfigurationError(f"the embedded database in {folder} does not start: {error}") from error
-    await _create_database(server.get_uri())
     return server.get_uri(database=DATABASE_NAME)
 
 
@@ -43,7 +48,40 @@ def _start(folder: Path) -> PostgresServer:
     # good; ours lies beside the data, so that root and others can work on one machine.
     PostgresServer.lock_path = folder.parent / ".postgres.lock"
     PostgresServer._lock = fasteners.InterProcessLock(PostgresServer.lock_path)
+    with PostgresServer._lock:
+        _clear_dead_server(folder)
     return get_server(folder, cleanup_mode="stop")
+
+
+def _clear_dead_server(folder: Path) -> None:
+    """Remove the pid file of a server that was killed, when its pid is a zombie's or somebody else's by now.
+
+    The package takes any living pid for the server; without this a start after a kill would fail. PostgreSQL's own
+    check stays in force: the file is left alone as long as any process works in the folder.
+    """
+    pid_file = folder / "postmaster.pid"
+    for _ in range(DEAD_LOOKS):
+        try:
+            pid = int(pid_file.read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return
+        if _is_server(pid, folder) or not psutil.pid_exists(pid):
+            return
+        if not any(_is_server(process.pid, folder) for process in psutil.process_iter()):
+            pid_file.unlink(missing_ok=True)
+            return
+        time.sleep(DEAD_PAUSE_S)
+
+
+def _is_server(pid: int, folder: Path) -> bool:
+    """Whether the process lives and is a PostgreSQL process of this folder."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return process.name() == "postgres" and Path(process.cwd()) == folder.resolve()
+    except psutil.Error:
+        return False
 
 
 async def _create_database(server_url: str) -> None:

@@ -57,7 +57,8 @@ class Group(Generic[ItemT, ResultT]):
         """
         future: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
-        if len(self._batches) < MAX_BATCHES:
+        # A batch that has just ended is still in the set until its callback ran: it will take nothing more.
+        if sum(not batch.done() for batch in self._batches) < MAX_BATCHES:
             self._start_batch()
         return await future
 
@@ -97,7 +98,10 @@ class Group(Generic[ItemT, ResultT]):
         for tries in range(1, CONFLICT_TRIES + 1):
             try:
                 async with self._database.transaction() as connection:
-                    return await self._verb(connection, items)
+                    results = await self._verb(connection, items)
+                    if len(results) != len(items):
+                        raise AssertionError(f"{self._name} answered {len(results)} of {len(items)} items")
+                    return results
             except CONFLICTS:
                 if tries == CONFLICT_TRIES:
                     raise

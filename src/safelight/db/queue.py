@@ -48,18 +48,29 @@ def queue_queries(connection: Connection) -> Queries:
     )
 
 
-async def enqueue_permits(connection: Connection, providers: Sequence[str]) -> None:
-    """Let a worker look for due tasks of these providers; a permit too many does no harm."""
+async def enqueue_permits(
+    connection: Connection, providers: Sequence[str], *, is_sweep: bool = False
+) -> None:
+    """Let a worker look for due tasks of these providers; a permit too many does no harm.
+
+    Those of a sweep carry a key, so that sweeps do not pile them up while nobody takes them.
+    """
     if not providers:
         return
     await queue_queries(connection).enqueue(
-        [SUBMIT] * len(providers), [provider.encode() for provider in providers], [0] * len(providers)
+        [SUBMIT] * len(providers),
+        [provider.encode() for provider in providers],
+        [0] * len(providers),
+        dedupe_key=[f"sweep:{SUBMIT}:{provider}" if is_sweep else None for provider in providers],
+        on_conflict="skip",
     )
 
 
-async def enqueue_copying(connection: Connection) -> None:
+async def enqueue_copying(connection: Connection, *, is_sweep: bool = False) -> None:
     """Let a worker look for results to copy; a permit too many does no harm."""
-    await queue_queries(connection).enqueue(ARCHIVE, b"", 0)
+    await queue_queries(connection).enqueue(
+        ARCHIVE, b"", 0, dedupe_key=f"sweep:{ARCHIVE}" if is_sweep else None, on_conflict="skip"
+    )
 
 
 async def enqueue_unstaging(connection: Connection, task_ids: Sequence[UUID]) -> None:

@@ -312,14 +312,13 @@ class _Sheet:
             self._changes.note(row.id, percent=update.percent, position=update.position)
 
     def _file(self, news: News, verdict: Verdict) -> Verdict:
-        if news.callback is not None:
+        if news.callback is not None and verdict is not Verdict.UNKNOWN:
             status = news.update.upstream_status if news.update else ""
-            is_known = verdict is not Verdict.UNKNOWN
             self._callbacks.append(
                 CallbackRow(
                     provider=news.callback.provider,
-                    task_id=news.task_id if is_known else None,
-                    attempt=news.attempt if is_known else None,
+                    task_id=news.task_id,
+                    attempt=news.attempt,
                     provider_ref=news.update.provider_ref if news.update else None,
                     upstream_status=status,
                     verdict=verdict,

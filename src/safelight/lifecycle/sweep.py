@@ -31,9 +31,9 @@ class Sweep:
         async with self._context.database.transaction() as connection:
             providers = sorted(self._context.providers)
             due = await providers_with_due_tasks(connection, providers, overdue_s=OVERDUE_S)
-            await enqueue_permits(connection, due)
+            await enqueue_permits(connection, due, is_sweep=True)
             if await tasks.has_due_copies(connection, overdue_s=OVERDUE_S):
-                await enqueue_copying(connection)
+                await enqueue_copying(connection, is_sweep=True)
 
     async def tidy(self) -> None:
         """End what never started, forget old unknown callbacks, let the storage be tried again."""

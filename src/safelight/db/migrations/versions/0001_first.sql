@@ -104,7 +104,8 @@ CREATE TABLE tasks (
         (state = 'review') = (review_reason IS NOT NULL) AND (state = 'review') = (decide_by IS NOT NULL)),
     CONSTRAINT task_upstream_has_attempt CHECK (state IN ('queued', 'failed', 'canceled', 'retrying') OR attempt > 0)
 ) WITH (fillfactor = 70);
-CREATE INDEX tasks_account ON tasks (account_id, id DESC);
+-- Also what ties everything that belongs to a task to the task's own account.
+CREATE UNIQUE INDEX tasks_account ON tasks (account_id, id);
 CREATE INDEX tasks_open_of_account ON tasks (account_id, id DESC) WHERE finished_at IS NULL;
 -- The fair claim: waiting rows of a provider by account, priority, age.
 CREATE INDEX tasks_waiting ON tasks (provider, account_id, priority DESC, id) WHERE state IN ('queued', 'retrying');
@@ -161,11 +162,12 @@ CREATE TABLE receipts (
     route text NOT NULL,
     key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
     fingerprint bytea NOT NULL CHECK (length(fingerprint) = 32),
-    task_id uuid NOT NULL REFERENCES tasks,
+    task_id uuid NOT NULL,
     body bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_now(),
     expires_at timestamptz NOT NULL,
-    PRIMARY KEY (account_id, route, key)
+    PRIMARY KEY (account_id, route, key),
+    FOREIGN KEY (account_id, task_id) REFERENCES tasks (account_id, id)
 );
 CREATE UNIQUE INDEX receipts_task ON receipts (task_id);
 CREATE INDEX receipts_expiry ON receipts (expires_at);
@@ -175,11 +177,12 @@ CREATE TABLE entries (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     account_id uuid NOT NULL REFERENCES accounts,
     kind text NOT NULL CHECK (kind IN ('grant', 'hold', 'settle', 'adjust')),
-    task_id uuid REFERENCES tasks,
+    task_id uuid,
     available_delta bigint NOT NULL,
     held_delta bigint NOT NULL,
     note text NOT NULL DEFAULT '',
     created_at timestamptz NOT NULL DEFAULT clock_now(),
+    FOREIGN KEY (account_id, task_id) REFERENCES tasks (account_id, id),
     CONSTRAINT entry_task CHECK ((kind IN ('hold', 'settle')) = (task_id IS NOT NULL)),
     CONSTRAINT entry_shape CHECK (CASE kind
         WHEN 'grant' THEN available_delta > 0 AND held_delta = 0
@@ -192,19 +195,20 @@ CREATE UNIQUE INDEX entries_once_per_task ON entries (task_id, kind) WHERE task_
 
 -- One resolution per hold, carrying both amounts.
 CREATE TABLE settlements (
-    task_id uuid PRIMARY KEY REFERENCES tasks,
-    account_id uuid NOT NULL REFERENCES accounts,
+    task_id uuid PRIMARY KEY,
+    account_id uuid NOT NULL,
     held bigint NOT NULL CHECK (held >= 0),
     captured bigint NOT NULL CHECK (captured >= 0),
     released bigint NOT NULL CHECK (released >= 0),
     created_at timestamptz NOT NULL DEFAULT clock_now(),
+    FOREIGN KEY (account_id, task_id) REFERENCES tasks (account_id, id),
     CONSTRAINT settlement_sum CHECK (captured + released = held)
 );
 
 CREATE TABLE assets (
     id uuid PRIMARY KEY,
-    account_id uuid NOT NULL REFERENCES accounts,
-    task_id uuid NOT NULL REFERENCES tasks,
+    account_id uuid NOT NULL,
+    task_id uuid NOT NULL,
     attempt smallint NOT NULL,
     position smallint NOT NULL CHECK (position >= 0),
     store_key text NOT NULL UNIQUE,
@@ -214,12 +218,14 @@ CREATE TABLE assets (
     bytes bigint NOT NULL CHECK (bytes > 0),
     sha256 bytea NOT NULL CHECK (length(sha256) = 32),
     created_at timestamptz NOT NULL DEFAULT clock_now(),
-    UNIQUE (task_id, position)
+    UNIQUE (task_id, position),
+    FOREIGN KEY (account_id, task_id) REFERENCES tasks (account_id, id),
+    FOREIGN KEY (task_id, attempt) REFERENCES attempts
 );
 
 CREATE TABLE task_events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    task_id uuid NOT NULL REFERENCES tasks,
+    task_id uuid NOT NULL,
     account_id uuid NOT NULL,
     version integer NOT NULL,
     source text,
@@ -228,14 +234,15 @@ CREATE TABLE task_events (
     cause text NOT NULL,
     detail text NOT NULL DEFAULT '',
     created_at timestamptz NOT NULL DEFAULT clock_now(),
-    UNIQUE (task_id, version)
+    UNIQUE (task_id, version),
+    FOREIGN KEY (account_id, task_id) REFERENCES tasks (account_id, id)
 );
 
 -- The inbox: callbacks in order, with what became of each.
 CREATE TABLE callbacks (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     provider text NOT NULL,
-    task_id uuid REFERENCES tasks,
+    task_id uuid,
     attempt smallint,
     provider_ref text,
     upstream_status text NOT NULL DEFAULT '',
@@ -243,6 +250,7 @@ CREATE TABLE callbacks (
         'applied', 'progress', 'duplicate', 'out_of_order', 'stale', 'unknown', 'hint', 'unusable')),
     body bytea NOT NULL,
     received_at timestamptz NOT NULL DEFAULT clock_now(),
+    FOREIGN KEY (task_id, attempt) REFERENCES attempts,
     CONSTRAINT callback_attempt CHECK ((task_id IS NULL) = (attempt IS NULL))
 );
 CREATE UNIQUE INDEX callbacks_applied_once ON callbacks (task_id, attempt, upstream_status) WHERE verdict = 'applied';
@@ -254,23 +262,25 @@ CREATE TABLE findings (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('orphan_result', 'provider_ref_conflict', 'surplus_outputs', 'contradiction')),
     provider text NOT NULL,
-    task_id uuid NOT NULL REFERENCES tasks,
+    task_id uuid NOT NULL,
     attempt smallint NOT NULL,
     detail jsonb NOT NULL DEFAULT '{}',
     cost numeric,
     created_at timestamptz NOT NULL DEFAULT clock_now(),
-    UNIQUE (kind, task_id, attempt)
+    UNIQUE (kind, task_id, attempt),
+    FOREIGN KEY (task_id, attempt) REFERENCES attempts
 );
 
 -- What the operator paid upstream without a capture.
 CREATE TABLE losses (
-    task_id uuid NOT NULL REFERENCES tasks,
+    task_id uuid NOT NULL,
     attempt smallint NOT NULL,
     provider text NOT NULL,
     cost numeric NOT NULL,
     reason text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_now(),
-    PRIMARY KEY (task_id, attempt)
+    PRIMARY KEY (task_id, attempt),
+    FOREIGN KEY (task_id, attempt) REFERENCES attempts
 );
 
 -- Shared gates: a provider told to wait (429), or a breaker that is open. Also the row that a claim locks.
@@ -291,6 +301,23 @@ CREATE TRIGGER settlements_append_only BEFORE UPDATE OR DELETE ON settlements
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER task_events_append_only BEFORE UPDATE OR DELETE ON task_events
     FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER entries_never_emptied BEFORE TRUNCATE ON entries
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER settlements_never_emptied BEFORE TRUNCATE ON settlements
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER task_events_never_emptied BEFORE TRUNCATE ON task_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER assets_unchanged BEFORE UPDATE ON assets
+    FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+-- Every task begins at the beginning.
+CREATE FUNCTION refuse_birth() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'a task begins queued, at version 1, without an attempt' USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER tasks_begin_queued BEFORE INSERT ON tasks FOR EACH ROW
+    WHEN (NEW.state <> 'queued' OR NEW.version <> 1 OR NEW.attempt <> 0 OR NEW.finished_at IS NOT NULL)
+    EXECUTE FUNCTION refuse_birth();
 
 -- The balance is the sum of the entries: it follows them here and can be changed nowhere else.
 -- A hold opens a task and its settlement closes it, so that the number of open tasks follows too.
@@ -357,6 +384,9 @@ BEGIN
     IF NOT EXISTS (SELECT FROM receipts WHERE task_id = NEW.id) THEN
         RAISE EXCEPTION 'task % has no receipt', NEW.id USING ERRCODE = 'integrity_constraint_violation';
     END IF;
+    IF NOT EXISTS (SELECT FROM task_events WHERE task_id = NEW.id AND version = 1) THEN
+        RAISE EXCEPTION 'task % has no first event', NEW.id USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
     RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER tasks_accepted_whole AFTER INSERT ON tasks DEFERRABLE INITIALLY DEFERRED
@@ -400,3 +430,33 @@ BEGIN
 END $$;
 CREATE CONSTRAINT TRIGGER settlements_of_ended_tasks AFTER INSERT ON settlements DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION check_settlement();
+
+-- A hold is given back by a settlement and in no other way.
+CREATE FUNCTION check_settle_entry() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM settlements
+                   WHERE task_id = NEW.task_id AND account_id = NEW.account_id
+                     AND released = NEW.available_delta AND held = -NEW.held_delta) THEN
+        RAISE EXCEPTION 'entry of task % without its settlement', NEW.task_id
+            USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER entries_settle_with_settlement AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.kind = 'settle') EXECUTE FUNCTION check_settle_entry();
+
+-- A picture belongs to a task that succeeded, and is one of those that were captured.
+CREATE FUNCTION check_asset() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM tasks JOIN settlements ON settlements.task_id = tasks.id
+        WHERE tasks.id = NEW.task_id AND tasks.state = 'succeeded'
+          AND settlements.captured = tasks.unit_price * (SELECT count(*) FROM assets WHERE task_id = NEW.task_id)
+    ) THEN
+        RAISE EXCEPTION 'picture of task %, which did not deliver it', NEW.task_id
+            USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER assets_of_succeeded_tasks AFTER INSERT ON assets DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION check_asset();
