@@ -161,11 +161,6 @@ SETTLEMENT, SETTLING_ENTRY = (f"{part};" for part in rows.resolution(":archiving
             ended(FAILED, paid(0, 0, held=3)), "without its settlement", id="with half a settlement"
         ),
         pytest.param(
-            ended(FAILED, paid(0, 0, account=":other")),
-            "without its settlement",
-            id="settled with another account",
-        ),
-        pytest.param(
             ended(FAILED, SETTLEMENT + rows.entry("settle", ":archiving", available="3", held="-6")),
             "without its entry",
             id="with an entry of another amount",
@@ -195,11 +190,11 @@ async def test_a_canceled_task_keeps_and_pays_nothing(attacked: Attacked) -> Non
     canceled = rows.updated(":queued", State.CANCELED)
     paid_for = canceled + rows.resolution(":queued", captured=3)
     await attacked.refused(paid_for, Whole, "ended as canceled but captured or kept pictures")
-    await attacked.refused(
-        canceled + rows.resolution(":queued") + rows.asset(":queued"),
-        Whole,
-        "ended as canceled but captured or kept pictures",
-    )
+
+
+async def test_a_task_is_not_settled_with_another_account(attacked: Attacked) -> None:
+    settled = ended(FAILED, paid(0, 0, account=":other"))
+    await attacked.refused(settled, asyncpg.ForeignKeyViolationError, "settlements_account_id_task_id_fkey")
 
 
 async def test_a_settlement_of_a_part_is_taken(attacked: Attacked) -> None:

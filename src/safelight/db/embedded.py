@@ -54,10 +54,10 @@ def _start(folder: Path) -> PostgresServer:
 
 
 def _clear_dead_server(folder: Path) -> None:
-    """Remove the pid file of a server that was killed, when its pid is a zombie's or somebody else's by now.
+    """Remove the pid and lock files of a killed server whose pid is a zombie's or somebody else's by now.
 
     The package takes any living pid for the server; without this a start after a kill would fail. PostgreSQL's own
-    check stays in force: the file is left alone as long as any process works in the folder.
+    check stays in force: the files are left alone as long as any process works in the folder.
     """
     pid_file = folder / "postmaster.pid"
     for _ in range(DEAD_LOOKS):
@@ -68,7 +68,8 @@ def _clear_dead_server(folder: Path) -> None:
         if _is_server(pid, folder) or not psutil.pid_exists(pid):
             return
         if not any(_is_server(process.pid, folder) for process in psutil.process_iter()):
-            pid_file.unlink(missing_ok=True)
+            for left_over in (pid_file, *folder.glob(".s.PGSQL.*.lock")):
+                left_over.unlink(missing_ok=True)
             return
         time.sleep(DEAD_PAUSE_S)
 

@@ -109,6 +109,8 @@ CREATE UNIQUE INDEX tasks_account ON tasks (account_id, id);
 CREATE INDEX tasks_open_of_account ON tasks (account_id, id DESC) WHERE finished_at IS NULL;
 -- The fair claim: waiting rows of a provider by account, priority, age.
 CREATE INDEX tasks_waiting ON tasks (provider, account_id, priority DESC, id) WHERE state IN ('queued', 'retrying');
+-- Whether any waiting row is due, however many wait for their back-off.
+CREATE INDEX tasks_waiting_due ON tasks (provider, wake_at) WHERE state IN ('queued', 'retrying');
 -- The looks of the poller.
 CREATE INDEX tasks_to_look_at ON tasks (provider, wake_at)
     WHERE state IN ('submitting', 'uncertain', 'running', 'review');
