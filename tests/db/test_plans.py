@@ -95,6 +95,9 @@ async def carried_out(connection: asyncpg.Connection, statement: Statement, valu
     return Plan(list(nodes_of(json.loads(text)[0]["Plan"])))
 
 
+ARCHIVING = {"target": "archiving", "cause": "poll", "wake_in_s": 1.0}
+
+
 def values_of(grown: Grown) -> dict[str, Any]:
     """A sensible value for every parameter that the statements have."""
     running = [UUID(found) for found in grown.samples["running"][:16]]
@@ -117,9 +120,7 @@ def values_of(grown: Grown) -> dict[str, Any]:
         "keys": [f"key-{number}" for number in range(100, 116)],
         "lease_s": 60.0,
         "looks": 4,
-        "moves": json.dumps(
-            [{**move, "target": "archiving", "cause": "poll", "wake_in_s": 1.0} for move in moves]
-        ),
+        "moves": json.dumps([{**move, **ARCHIVING} for move in moves]),
         "endings": json.dumps(
             [
                 {
