@@ -120,32 +120,34 @@ class Receipt:
     fingerprint: bytes
     body: bytes
     task_id: UUID
+    is_expired: bool = False
 
 
 async def find_receipts(
     connection: Connection, route: str, pairs: Sequence[tuple[UUID, str]]
 ) -> dict[tuple[UUID, str], Receipt]:
-    """Earlier answers by (account, key); expired ones are forgotten on the way."""
-    keys = {
-        "account_ids": [account for account, _ in pairs],
-        "keys": [key for _, key in pairs],
-        "route": route,
-    }
-    rows = await _sql.find_receipts.rows(connection, **keys)
+    """Earlier answers by (account, key); expired ones are marked, since their key counts as new."""
+    rows = await _sql.find_receipts.rows(connection, route=route, **_columns(pairs))
     return {
-        (row["account_id"], row["key"]): Receipt(row["fingerprint"], row["body"], row["task_id"])
+        (row["account_id"], row["key"]): Receipt(
+            row["fingerprint"], row["body"], row["task_id"], row["is_expired"]
+        )
         for row in rows
     }
 
 
+async def forget_receipts(connection: Connection, route: str, pairs: Sequence[tuple[UUID, str]]) -> None:
+    """Make room for keys that have expired."""
+    if pairs:
+        await _sql.forget_receipts.run(connection, route=route, **_columns(pairs))
+
+
+def _columns(pairs: Sequence[tuple[UUID, str]]) -> dict[str, list[Any]]:
+    return {"account_ids": [account for account, _ in pairs], "keys": [key for _, key in pairs]}
+
+
 async def insert_accepted(connection: Connection, items: Sequence[Item]) -> None:
     """T1: task, hold, receipt and event of every item. The accounts must be locked."""
-    await _sql.forget_receipts.run(
-        connection,
-        account_ids=[item["account_id"] for item in items],
-        keys=[item["key"] for item in items],
-        route=items[0]["route"],
-    )
     await _sql.insert_accepted.run(connection, items=as_json(items))
 
 

@@ -89,15 +89,14 @@ class Accept:
         async with self._database.connection() as connection:
             found = await tasks.find_receipts(connection, ROUTE, [(account_id, key)])
         receipt = found.get((account_id, key))
-        return _replay(receipt, fingerprint) if receipt else None
+        return _replay(receipt, fingerprint) if receipt and not receipt.is_expired else None
 
     async def _accept_many(
         self, connection: Connection, wishes: Sequence[Wish]
     ) -> Sequence[Accepted | Exception]:
         accounts = await ledger.lock_accounts(connection, {wish.account_id for wish in wishes})
-        receipts = await tasks.find_receipts(
-            connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes]
-        )
+        found = await tasks.find_receipts(connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes])
+        receipts = {pair: receipt for pair, receipt in found.items() if not receipt.is_expired}
         results: list[Accepted | Exception] = []
         items: list[dict[str, Any]] = []
         for wish in wishes:
@@ -118,6 +117,8 @@ class Accept:
             except RequestError as error:
                 results.append(error)
         if items:
+            admitted = {(item["account_id"], item["key"]) for item in items}
+            await tasks.forget_receipts(connection, ROUTE, sorted(admitted & found.keys()))
             await tasks.insert_accepted(connection, items)
             await enqueue_permits(connection, sorted({item["provider"] for item in items}))
         point("before_accept_commit")

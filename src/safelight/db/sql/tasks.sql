@@ -2,28 +2,19 @@
 -- Which of these (account, key) pairs were accepted before, and with what answer.
 -- Lateral, so that each key is one probe of the primary key however many receipts the account has.
 WITH moment AS MATERIALIZED (SELECT clock_now() AS now)
-SELECT receipt.account_id, receipt.key, receipt.fingerprint, receipt.body, receipt.task_id
+SELECT receipt.account_id, receipt.key, receipt.fingerprint, receipt.body, receipt.task_id,
+       receipt.expires_at <= moment.now AS is_expired
 FROM moment CROSS JOIN unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
 CROSS JOIN LATERAL (
     SELECT * FROM receipts
     WHERE account_id = wanted.account_id AND route = :route AND key = wanted.key LIMIT 1
-) AS receipt
-WHERE receipt.expires_at > moment.now;
+) AS receipt;
 
 -- name: forget_receipts!
 -- Make room for keys that have expired, so that they count as new.
-WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
-expired AS MATERIALIZED (
-    SELECT receipt.account_id, receipt.route, receipt.key
-    FROM moment CROSS JOIN unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
-    CROSS JOIN LATERAL (
-        SELECT * FROM receipts
-        WHERE account_id = wanted.account_id AND route = :route AND key = wanted.key LIMIT 1
-    ) AS receipt
-    WHERE receipt.expires_at <= moment.now
-)
-DELETE FROM receipts USING expired
-WHERE receipts.account_id = expired.account_id AND receipts.route = expired.route AND receipts.key = expired.key;
+DELETE FROM receipts
+USING unnest(:account_ids::uuid[], :keys::text[]) AS expired (account_id, key)
+WHERE receipts.account_id = expired.account_id AND receipts.route = :route AND receipts.key = expired.key;
 
 -- name: insert_accepted!
 -- T1: tasks, holds, receipts and first events, together or not at all.
