@@ -296,4 +296,4 @@ async def test_a_verb_that_returns_too_few_results_leaves_nobody_waiting(marked:
     async with asyncio.timeout(PATIENCE_S):
         results = await asyncio.gather(group.do("one"), group.do("two"), return_exceptions=True)
     # The batch is rolled back before its commit, and each item done alone.
-    assert results == ["ONE", "TWO"]
+    assert list(results) == ["ONE", "TWO"]
