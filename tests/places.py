@@ -15,4 +15,6 @@ def new_data_dir() -> Path:
     again (0700) at each run, under the feet of a running server. `TESTS_IN` names another place.
     """
     parent = Path(os.environ.get("TESTS_IN") or "/tmp")  # noqa: S108 - see above
-    return Path(tempfile.mkdtemp(prefix="safelight-test-", dir=parent))
+    made = Path(tempfile.mkdtemp(prefix="safelight-test-", dir=parent))
+    made.chmod(0o755)
+    return made

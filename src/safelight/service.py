@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -52,8 +53,8 @@ log = structlog.get_logger()
 LAB_SHAPES = ("lab-callback", "lab-poll", "lab-sync")
 LAB_CREDENTIALS = {"api_key": SecretStr("lab-key"), "callback_secret": SecretStr("lab-secret")}
 FIRST_CREDITS = 1_000
-PORT_TRIES = 20
-PORT_PAUSE_S = 0.5
+LAB_PATIENCE_S = 6.0
+LAB_PAUSE_S = 0.5
 
 Announce = Callable[[str], None]
 
@@ -128,9 +129,9 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
             app = create_app(graph.api_parts(revision))
             async with _running_worker(graph), running_api(app, placed, listener):
                 url = url_of(placed, listener)
-                write_private(settings.data_dir / "url", url)
-                announce(f"safelight is ready at {url}")
-                await stop.wait()
+                with _told_address(settings, url):
+                    announce(f"safelight is ready at {url}")
+                    await stop.wait()
 
 
 async def run_api(settings: Settings, *, announce: Announce) -> None:
@@ -189,9 +190,11 @@ async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
             connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
         ) as session:
             graph = Graph(settings, database, secret, session)
+            watch = _watch_database(settings)
             try:
                 yield graph, revision
             finally:
+                watch.cancel()
                 await graph.aclose()
 
 
@@ -201,7 +204,7 @@ async def _lab(settings: Settings, announce: Announce) -> AsyncIterator[Settings
     if settings.lab_url is not None:
         yield settings
         return
-    child = await _start_lab(settings)
+    child = await _start_lab(settings, announce)
     try:
         announce(f"the lab answers at {child.url}")
         yield settings.model_copy(update={"lab_url": child.url})
@@ -209,9 +212,11 @@ async def _lab(settings: Settings, announce: Announce) -> AsyncIterator[Settings
         await child.stop()
 
 
-async def _start_lab(settings: Settings) -> LabChild:
-    """Start it; a lab of a killed predecessor needs a moment to give its port back."""
-    for tries in range(1, PORT_TRIES + 1):
+async def _start_lab(settings: Settings, announce: Announce) -> LabChild:
+    """Start it; the lab of a killed predecessor needs a moment to give its port and its ledger back."""
+    patient_until = time.monotonic() + LAB_PATIENCE_S
+    is_told = False
+    while True:
         try:
             return await start_lab(
                 host="127.0.0.1",
@@ -220,12 +225,40 @@ async def _start_lab(settings: Settings) -> LabChild:
                 knobs=settings.lab_knobs,
             )
         except OSError as error:
-            if "in use" not in str(error) or tries == PORT_TRIES:
-                raise ConfigurationError(
-                    f"the lab does not start on port {settings.lab_port}: {error}"
-                ) from None
-            await asyncio.sleep(PORT_PAUSE_S)
-    raise ConfigurationError("the lab does not start")
+            if "in use" not in str(error) or time.monotonic() > patient_until:
+                raise ConfigurationError(_why_no_lab(settings, str(error))) from None
+            if not is_told:
+                announce("waiting for another lab to end")
+                is_told = True
+            await asyncio.sleep(LAB_PAUSE_S)
+
+
+def _why_no_lab(settings: Settings, words: str) -> str:
+    if "ledger" in words:
+        return f"another `safelight serve` runs on {settings.data_dir}"
+    return f"the lab does not start on port {settings.lab_port}: {words}"
+
+
+@contextlib.contextmanager
+def _told_address(settings: Settings, url: str) -> Iterator[None]:
+    """The commands find the service by this file while it runs."""
+    path = settings.data_dir / "url"
+    write_private(path, url)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if path.read_text(encoding="utf-8").strip() == url:
+                path.unlink()
+
+
+def _watch_database(settings: Settings) -> asyncio.Task[None]:
+    """The embedded server is restarted when it dies; a configured one is somebody else's."""
+    if settings.database_url is not None:
+        return asyncio.create_task(asyncio.sleep(0))
+    from safelight.db.embedded import watch_embedded
+
+    return asyncio.create_task(watch_embedded(settings.data_dir), name="watch-database")
 
 
 @contextlib.asynccontextmanager

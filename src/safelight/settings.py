@@ -13,13 +13,14 @@ import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from safelight.errors import ConfigurationError
 
 PREFIX = "SAFELIGHT_"
+ADDRESS = r"^https?://[^/\s]+(/.*)?$"
 CONFIG_VARIABLE = "SAFELIGHT_CONFIG"
 FILE_NAME = "safelight.toml"
 LISTS = frozenset({"allowed_origins", "trusted_proxies"})
@@ -52,10 +53,12 @@ class Settings(BaseModel):
         (), description="Addresses of reverse proxies whose X-Forwarded-For is believed."
     )
     public_url: str | None = Field(
-        None, description="Our address as providers reach it; without it no callback URL is sent."
+        None,
+        pattern=ADDRESS,
+        description="Our address as providers reach it; without it no callback URL is sent.",
     )
     lab_url: str | None = Field(
-        None, description="A lab that runs elsewhere; its three models join the catalog."
+        None, pattern=ADDRESS, description="A lab that runs elsewhere; its three models join the catalog."
     )
     secret_key: SecretStr | None = Field(
         None, description="Pepper and signing key; made in the data directory on first start if absent."
@@ -66,11 +69,15 @@ class Settings(BaseModel):
     allowed_origins: tuple[str, ...] = Field(
         (), description="Origins (scheme://host:port) that may be fetched although private or not https."
     )
-    log_level: str = Field("info", description="debug, info, warning or error.")
-    log_format: str = Field("auto", description="json, text, or auto: text on a terminal.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug, info, warning or error."
+    )
+    log_format: Literal["json", "text", "auto"] = Field(
+        "auto", description="json, text, or auto: text on a terminal."
+    )
 
-    max_body_bytes: int = Field(1_048_576, description="Largest body of a JSON request.")
-    max_callback_bytes: int = Field(262_144, description="Largest body of a callback.")
+    max_body_bytes: int = Field(1_048_576, ge=1_024, description="Largest body of a JSON request.")
+    max_callback_bytes: int = Field(262_144, ge=1_024, description="Largest body of a callback.")
     max_requests_per_s: float = Field(2_000.0, gt=0, description="Requests an account may make per second.")
     max_open_tasks: int = Field(100_000, ge=1, description="Unfinished tasks an account may have.")
 
@@ -85,7 +92,7 @@ class Settings(BaseModel):
     poll_interval_s: float = Field(0.5, gt=0, description="How often due looks are claimed.")
     drain_s: float = Field(25.0, ge=0, description="How long a stopping worker lets its work finish.")
     asset_url_ttl_s: int = Field(900, ge=1, le=86_400, description="Life of a signed download URL.")
-    max_asset_bytes: int = Field(50 * 1024 * 1024, description="Largest picture that is copied.")
+    max_asset_bytes: int = Field(50 * 1024 * 1024, ge=1_024, description="Largest picture that is copied.")
     lab_knobs: str = Field("{}", description="Misbehaviour of the lab that `serve` starts, as JSON.")
 
 
@@ -108,6 +115,8 @@ def load_settings(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigurationError(f"unknown setting {place!r}") from None
         raise ConfigurationError(f"setting {place!r}: {first['msg']}") from None
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+
+from tests.acceptance.installed import Installed
 from tests.acceptance.rehearsal import rehearse
 
 
@@ -25,3 +30,12 @@ async def test_killed_three_times_every_task_still_ends_and_the_books_agree() ->
     assert report.captured == report.ready
     assert report.billed >= report.captured
     assert report.ready >= 40
+
+
+async def test_a_killed_database_server_comes_back_by_itself(service: Installed) -> None:
+    postmaster = int((service.data_dir / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
+    os.kill(postmaster, signal.SIGKILL)
+    done = await asyncio.to_thread(service.run, "submit", "a boat at sea", "--size", "64x64", "--wait")
+    assert done.returncode == 0, done.stderr
+    doctor = await asyncio.to_thread(service.run, "doctor")
+    assert doctor.returncode == 0, doctor.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from safelight.db.embedded import start_embedded
+from safelight.db.embedded import _forget_dead_processes, start_embedded
 from safelight.errors import ConfigurationError
 from tests.db.processes import Talker, talking
 from tests.places import new_data_dir
@@ -205,3 +206,28 @@ async def test_a_server_starts_in_a_folder_of_its_user(way: Sequence[str]) -> No
         assert "postgres" in url
         await talker.end()
         assert postmaster_of(path / "deeper" / "still") is None
+
+
+async def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_opened_to_others(
+    data_dir: Path,
+) -> None:
+    deep = data_dir / ("a" * 60) / ("b" * 60)
+    with pytest.raises(ConfigurationError, match="too long"):
+        await start_embedded(deep)
+    assert not (deep / "postgres").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only as root the server runs as another OS user")
+async def test_as_root_a_private_folder_is_refused_and_stays_private(data_dir: Path) -> None:
+    private = data_dir / "private"
+    private.mkdir(mode=0o700)
+    with pytest.raises(ConfigurationError, match="private"):
+        await start_embedded(private / "data")
+    assert private.stat().st_mode & 0o777 == 0o700
+
+
+def test_killed_processes_do_not_keep_the_server_running(tmp_path: Path) -> None:
+    handles = tmp_path / ".handle_pids.json"
+    handles.write_text(json.dumps([os.getpid(), 4_194_000]))
+    _forget_dead_processes(tmp_path)
+    assert json.loads(handles.read_text()) == [os.getpid()]

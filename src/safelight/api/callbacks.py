@@ -28,7 +28,7 @@ _REFUSALS = {
 class Callbacks:
     """The routes below `/callbacks`.
 
-    Their limits are their own: a flood of callbacks takes nothing from submits, nor the other way round.
+    Their limits are their own: callbacks use up nothing of what submits may do, nor the other way round.
     """
 
     def __init__(self, parts: ApiParts) -> None:

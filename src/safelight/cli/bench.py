@@ -36,7 +36,7 @@ Examples:
 """,
 )
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="A first impression in under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A first impression in about a minute.")] = False,
     only: Annotated[
         list[Part] | None, typer.Option("--only", help="One part; may be given more than once.")
     ] = None,

@@ -48,7 +48,7 @@ def grant(
         from safelight.db import accounts, ledger, views
         from safelight.db.opening import open_database
 
-        async with open_database(settings) as database, database.transaction() as connection:
+        async with open_database(settings, must_exist=True) as database, database.transaction() as connection:
             account_id = await accounts.find_account(connection, account)
             if account_id is None:
                 fail(f"there is no account {account!r}")

@@ -69,7 +69,7 @@ async def _books(settings: Settings) -> AsyncIterator[tuple[Database, AssetStore
     from safelight.assets.opening import open_store_of
     from safelight.db.opening import open_database
 
-    async with open_database(settings) as database:
+    async with open_database(settings, must_exist=True) as database:
         store = open_store_of(settings)
         try:
             yield database, store

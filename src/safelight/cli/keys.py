@@ -41,7 +41,7 @@ def create(
         from safelight.db.installation import load_pepper
         from safelight.db.opening import open_database
 
-        async with open_database(settings) as database:
+        async with open_database(settings, must_exist=True) as database:
             pepper = await load_pepper(settings, database)
             async with database.transaction() as connection:
                 account_id = await accounts.find_account(connection, account)
@@ -70,7 +70,7 @@ def revoke(
         from safelight.db import accounts
         from safelight.db.opening import open_database
 
-        async with open_database(settings) as database, database.transaction() as connection:
+        async with open_database(settings, must_exist=True) as database, database.transaction() as connection:
             return await accounts.revoke_key(connection, key_id)
 
     if not run(work()):
@@ -91,7 +91,7 @@ def list_keys(
         from safelight.db import accounts
         from safelight.db.opening import open_database
 
-        async with open_database(settings) as database, database.connection() as connection:
+        async with open_database(settings, must_exist=True) as database, database.connection() as connection:
             account_id = await accounts.find_account(connection, account) if account else None
             if account and account_id is None:
                 fail(f"there is no account {account!r}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
+import subprocess
 import time
 import warnings
 from pathlib import Path
@@ -11,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import fasteners
 import psutil
+import structlog
 
 with warnings.catch_warnings():
     # On import the package looks for a runtime folder that we do not use, and warns where there is none.
@@ -19,7 +23,13 @@ with warnings.catch_warnings():
 
 from safelight.errors import ConfigurationError
 
+log = structlog.get_logger()
+
 DATABASE_NAME = "safelight"
+MAX_SOCKET_PATH = 106
+"""A socket's path has 108 bytes on Linux, with its end and one to spare."""
+WATCH_S = 2.0
+"""Between two looks at whether the server lives."""
 DEAD_LOOKS = 100
 DEAD_PAUSE_S = 0.1
 """Ten seconds for the children of a killed server to notice and end."""
@@ -38,6 +48,8 @@ async def start_embedded(data_dir: Path) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         server = await asyncio.to_thread(_start, folder)
         await _create_database(server.get_uri())
+    except ConfigurationError:
+        raise
     except Exception as error:
         raise ConfigurationError(f"the embedded database in {folder} does not start: {error}") from error
     return server.get_uri(database=DATABASE_NAME)
@@ -48,9 +60,73 @@ def _start(folder: Path) -> PostgresServer:
     # good; ours lies beside the data, so that root and others can work on one machine.
     PostgresServer.lock_path = folder.parent / ".postgres.lock"
     PostgresServer._lock = fasteners.InterProcessLock(PostgresServer.lock_path)
+    _check_folder(folder)
     with PostgresServer._lock:
         _clear_dead_server(folder)
-    return get_server(folder, cleanup_mode="stop")
+    server = get_server(folder, cleanup_mode="stop")
+    with PostgresServer._lock:
+        _forget_dead_processes(folder)
+    return server
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a place where the package would open something to others that is not ours to open."""
+    socket = folder.resolve() / ".s.PGSQL.5432"
+    if len(os.fsencode(socket)) > MAX_SOCKET_PATH:
+        # It would put the socket into the shared temporary directory, where anybody may connect.
+        raise ConfigurationError("the path of the data directory is too long for a database socket")
+    if os.geteuid() != 0:
+        return
+    # The server runs as another OS user, and the package would open every parent folder to everybody. The data
+    # directory itself is ours to open: what is secret in it is closed by its own mode.
+    for parent in folder.resolve().parent.parents:
+        if parent.exists() and not parent.stat().st_mode & 0o001:
+            raise ConfigurationError(
+                f"{parent} is private, and as root the database runs as an OS user of its own: choose a data "
+                "directory that others may enter, such as /var/lib/safelight"
+            )
+
+
+def _forget_dead_processes(folder: Path) -> None:
+    """The last process that ends stops the server: killed ones must not be counted for ever."""
+    handles = folder / ".handle_pids.json"
+    try:
+        pids = json.loads(handles.read_text())
+        living = [pid for pid in pids if psutil.pid_exists(pid)]
+        if living != pids:
+            handles.write_text(json.dumps(living))
+    except (OSError, ValueError, TypeError):
+        return
+
+
+async def watch_embedded(data_dir: Path) -> None:
+    """Start the server again whenever it has died; runs until canceled."""
+    folder = (data_dir / "postgres").expanduser().resolve()
+    while True:
+        await asyncio.sleep(WATCH_S)
+        try:
+            if await asyncio.to_thread(_revive, folder):
+                log.error("database_restarted", folder=str(folder))
+        except (OSError, subprocess.SubprocessError, psutil.Error) as error:
+            log.error("database_down", error=repr(error)[:300])
+
+
+def _revive(folder: Path) -> bool:
+    server = PostgresServer._instances.get(folder)
+    if server is None or _serves(folder):
+        return False
+    with PostgresServer._lock:
+        _clear_dead_server(folder)
+        server.ensure_postgres_running()
+    return True
+
+
+def _serves(folder: Path) -> bool:
+    try:
+        pid = int((folder / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return False
+    return _is_server(pid, folder)
 
 
 def _clear_dead_server(folder: Path) -> None:

@@ -231,6 +231,7 @@ class Archive:
     async def _wait_for_storage(self, task: TaskRow, error: AssetError) -> None:
         """Our own storage fails: the breaker opens, the copy waits, and after an hour a person looks."""
         waited_s = (task.now - task.state_since).total_seconds()
+        log.error("storage_unavailable", reason=error.reason, detail=str(error), task_id=str(task.id))
         async with self._context.database.transaction() as connection:
             for_s = retry_after_s(min(task.copies, 6))
             await gates.close_gate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from safelight.telemetry import CALLBACKS, point
 
 log = structlog.get_logger()
 
+LOG_GAP_S = 1.0
+
 
 class Receive:
     """Takes callbacks. Nothing that is not authentic leaves a trace but a count."""
@@ -27,6 +30,7 @@ class Receive:
         self._context = context
         self._advance = advance
         self._dispatch = dispatch
+        self._logged_at: dict[tuple[str, str], float] = {}
 
     async def receive(
         self, provider_name: str, token: str | None, headers: Sequence[tuple[bytes, bytes]], raw: bytes
@@ -47,11 +51,18 @@ class Receive:
         except CallbackRejected as rejected:
             label = provider_name if provider else "unknown"
             CALLBACKS.labels(label, rejected.reason).inc()
-            log.warning("callback_rejected", provider=label, reason=rejected.reason)
+            self._log_rejected(label, rejected.reason)
             raise
         point("after_verify")
         verdict = await self._apply(provider, token, update, raw)
         CALLBACKS.labels(provider_name, verdict).inc()
+
+    def _log_rejected(self, label: str, reason: str) -> None:
+        """All are counted; at most one a second of each kind is logged, so that a flood fills no disk."""
+        now = time.monotonic()
+        if now - self._logged_at.get((label, reason), 0.0) >= LOG_GAP_S:
+            self._logged_at[(label, reason)] = now
+            log.warning("callback_rejected", provider=label, reason=reason)
 
     async def _apply(
         self, provider: Provider, token: str | None, update: ProviderUpdate, raw: bytes
