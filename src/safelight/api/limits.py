@@ -5,6 +5,8 @@ from __future__ import annotations
 from time import monotonic
 
 MAX_NAMES = 50_000
+ROUNDING_S = 1e-6
+"""Sums of gaps are not exact: without this the last one of a burst would sometimes be refused."""
 
 
 class Limit:
@@ -23,7 +25,7 @@ class Limit:
         now = monotonic()
         full_at = max(self._full_at.get(name, now), now)
         wait_s = full_at - now - self._slack_s
-        if wait_s > 0:
+        if wait_s > ROUNDING_S:
             return wait_s
         if len(self._full_at) >= MAX_NAMES:
             self._forget(now)
@@ -33,7 +35,8 @@ class Limit:
     def wait_s(self, name: object) -> float:
         """What `take` would answer, without taking."""
         now = monotonic()
-        return max(self._full_at.get(name, now) - now - self._slack_s, 0.0)
+        wait_s = self._full_at.get(name, now) - now - self._slack_s
+        return wait_s if wait_s > ROUNDING_S else 0.0
 
     def _forget(self, now: float) -> None:
         """Drop full buckets; should a flood of names leave none, start afresh rather than grow."""
