@@ -15,8 +15,9 @@ STOP_S = 5.0
 class LabChild:
     """A running lab process and the address that it answers at."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, url: str, relay: asyncio.Task[None]) -> None:
         self._process = process
+        self._relay = relay  # held, so that it is not collected while the child lives
         self.url = url
 
     async def stop(self) -> None:
@@ -58,9 +59,7 @@ async def start_lab(*, host: str, port: int, data_dir: Path, knobs: str) -> LabC
             process.kill()
         words = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
         raise OSError(words[-1] if words else "it said nothing")
-    child = LabChild(process, f"http://{host}:{int(line)}")
-    asyncio.get_running_loop().create_task(_relay(process.stderr))
-    return child
+    return LabChild(process, f"http://{host}:{int(line)}", asyncio.create_task(_relay(process.stderr)))
 
 
 async def _relay(stream: asyncio.StreamReader) -> None:
