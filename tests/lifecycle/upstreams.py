@@ -110,7 +110,7 @@ class Scripted:
     async def list_records(self, since: datetime, until: datetime, cursor: str | None) -> RecordPage:
         raise ProviderError(f"{self.name} has no list")
 
-    def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
+    async def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
         if (b"x-genuine", b"yes") not in headers:
             raise CallbackRejected("wrong_signature")
 

@@ -41,6 +41,15 @@ class Trust(StrEnum):
     HINT = "hint"
 
 
+class MaskStyle(StrEnum):
+    """How a provider marks where a picture may change; ours is white."""
+
+    WHITE = "white"
+    BLACK = "black"
+    CLEAR = "clear"
+    """The picture's own size, transparent where it may change."""
+
+
 class AfterUncertain(StrEnum):
     """How an uncertain submit may be cleared up (design, section 3)."""
 
@@ -63,7 +72,9 @@ class ProviderUpdate:
     """Normalised news about an attempt.
 
     `upstream_status` is the provider's own word; `percent` is 0 to 100; `position` is the place in its line
-    (0 is next); `run_s` is its own run time in seconds without its queue; `cost` is in its own units.
+    (0 is next); `run_s` is its own run time in seconds without its queue; `cost` is in its own units, less
+    what it gave back. `links` are addresses that the provider gave for later calls about this attempt, by
+    the name of the call (`poll`, `result`, `cancel`); they are kept with the attempt.
     """
 
     status: UpdateStatus
@@ -77,11 +88,27 @@ class ProviderUpdate:
     run_s: float | None = None
     cost: float | None = None
     excerpt: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InputImage:
+    """A checked picture for an edit: our own copy of what the customer gave.
+
+    `url` is a short-lived address of that copy, None where no provider could reach one.
+    """
+
+    content_type: str
+    data: bytes = field(repr=False)
+    url: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One send of one attempt. `reference` is ours and unique; it is also the upstream idempotency key."""
+    """One send of one attempt. `reference` is ours and unique; it is also the upstream idempotency key.
+
+    `mask` is in the provider's `mask_style`: where the first of `images` may change.
+    """
 
     reference: str
     upstream_model: str
@@ -90,9 +117,10 @@ class Submission:
     n: int
     size: str | None
     aspect_ratio: str | None
-    images: Sequence[str]
+    images: Sequence[InputImage]
     options: Mapping[str, Any]
     callback_url: str | None
+    mask: InputImage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +131,7 @@ class AttemptRef:
     provider_ref: str | None
     upstream_model: str
     operation: str
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +156,11 @@ class RecordPage:
 class Capabilities:
     """What a provider can do and within which limits. Times are seconds.
 
-    `max_active` counts images that may be active upstream at once, `max_calls` submit calls in flight,
-    `calls_per_s` the submit rate; None means no declared limit. `result_lifetime_s` None means unknown.
+    `max_active` counts images that may be active upstream at once, `max_active_tasks` attempts, `max_calls`
+    submit calls in flight, `calls_per_s` the submit rate, `polls_per_s` the rate of looks; None means no
+    declared limit. `result_lifetime_s` None means unknown. `takes_callback_url` is False where the callback
+    address belongs to the account upstream and is not sent with a submit. `cost_unit` names what `cost` counts.
+    `needs_image_data` and `needs_image_urls` say in which forms it takes pictures; urls alone need a public_url.
     """
 
     is_synchronous: bool = False
@@ -136,15 +168,23 @@ class Capabilities:
     can_poll: bool = True
     can_cancel: bool = False
     can_list: bool = False
-    trust: Trust = Trust.BODY
+    can_look_up: bool = False
+    takes_callback_url: bool = True
+    trust: Trust = Trust.HINT
     after_uncertain: AfterUncertain = AfterUncertain.NONE
     submit_timeout_s: float = 30.0
     visibility_delay_s: float = 5.0
     min_poll_gap_s: float = 0.0
     result_lifetime_s: float | None = None
     max_active: int | None = None
+    max_active_tasks: int | None = None
     max_calls: int = 64
     calls_per_s: float | None = None
+    polls_per_s: float | None = None
+    cost_unit: str = ""
+    mask_style: MaskStyle = MaskStyle.WHITE
+    needs_image_data: bool = True
+    needs_image_urls: bool = False
     result_hosts: tuple[str, ...] = field(default=())
 
 
@@ -199,7 +239,7 @@ class Provider(Protocol):
         """
         ...
 
-    def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
+    async def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
         """Check authenticity over the raw bytes, before any parsing.
 
         Raises:

@@ -46,7 +46,7 @@ class Receive:
         try:
             if provider is None or not provider.capabilities.calls_back:
                 raise CallbackRejected("unknown_provider")
-            provider.verify_callback(headers, raw)
+            await provider.verify_callback(headers, raw)
             update = provider.read_callback(raw)
         except CallbackRejected as rejected:
             label = provider_name if provider else "unknown"

@@ -124,7 +124,7 @@ class DeclaredProvider:
         inside = tuple(record for record in page.records if since <= record.created_at < until)
         return RecordPage(inside, page.next_cursor)
 
-    def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
+    async def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
         """Check a callback's proof over its raw bytes."""
         if self._verifier is None:
             raise CallbackRejected("no_callbacks_declared")
