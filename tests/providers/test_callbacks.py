@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -16,7 +16,8 @@ from safelight.domain.failure import Failure, FailureClass
 from safelight.domain.provider import Origin, Output, UpdateStatus
 from safelight.errors import CallbackRejected, ConfigurationError
 from safelight.providers import DeclaredProvider, packaged_declaration
-from safelight.providers.signatures import Signature, Verifier, build_verifier
+from safelight.providers.signatures import Signature
+from safelight.providers.verifiers import Verifier, build_verifier
 from tests.providers.upstream import CREDENTIALS, provider_of, record
 
 RAW = '{"id": "j1", "status": "done", "prompt": "\U0001f98a ç … \\\\u001b"}'.encode()
@@ -33,21 +34,28 @@ def provider(session: aiohttp.ClientSession) -> DeclaredProvider:
     return provider_of("lab-callback", session, "http://127.0.0.1:1")
 
 
+def built(signature: Signature, secrets: dict[str, str]) -> Verifier:
+    # Only key sets need a session.
+    found = build_verifier(signature, secrets, "p", session=cast("aiohttp.ClientSession", None))
+    assert found is not None
+    return found
+
+
 def verifier(secrets: dict[str, str], **changes: Any) -> Verifier:
     values = {"kind": "hmac_sha256", "header": "X-Sig", "secrets": ["new", "old"], **changes}
-    return build_verifier(SIGNATURE.validate_python(values), secrets, "p")
+    return built(SIGNATURE.validate_python(values), secrets)
 
 
 @pytest.mark.parametrize("name", [b"x-signature", b"X-Signature", b"X-SIGNATURE"])
 async def test_the_signature_covers_the_raw_bytes(provider: DeclaredProvider, name: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (name, signed(RAW))]
-    provider.verify_callback(headers, RAW)
+    await provider.verify_callback(headers, RAW)
     with pytest.raises(CallbackRejected, match="signature_wrong"):
-        provider.verify_callback(headers, RAW.replace(b'": "', b'":  "', 1))
+        await provider.verify_callback(headers, RAW.replace(b'": "', b'":  "', 1))
 
 
 async def test_upper_case_hex_is_the_same_number(provider: DeclaredProvider) -> None:
-    provider.verify_callback([(b"x-signature", signed(RAW).upper())], RAW)
+    await provider.verify_callback([(b"x-signature", signed(RAW).upper())], RAW)
 
 
 @pytest.mark.parametrize(
@@ -74,40 +82,40 @@ async def test_a_callback_without_proof_is_rejected(
     provider: DeclaredProvider, headers: list[tuple[bytes, bytes]], reason: str
 ) -> None:
     with pytest.raises(CallbackRejected) as raised:
-        provider.verify_callback(headers, RAW)
+        await provider.verify_callback(headers, RAW)
     assert (raised.value.reason, raised.value.status) == (reason, 401)
 
 
-def test_both_secrets_are_good_while_one_replaces_the_other() -> None:
+async def test_both_secrets_are_good_while_one_replaces_the_other() -> None:
     rotating = verifier({"new": "n", "old": "o"})
-    rotating.verify([(b"x-sig", signed(RAW, "n"))], RAW)
-    rotating.verify([(b"x-sig", signed(RAW, "o"))], RAW)
+    await rotating.verify([(b"x-sig", signed(RAW, "n"))], RAW)
+    await rotating.verify([(b"x-sig", signed(RAW, "o"))], RAW)
     with pytest.raises(CallbackRejected):
-        verifier({"new": "n"}).verify([(b"x-sig", signed(RAW, "o"))], RAW)
+        await verifier({"new": "n"}).verify([(b"x-sig", signed(RAW, "o"))], RAW)
 
 
-def test_a_signature_may_have_a_prefix_and_be_base64() -> None:
+async def test_a_signature_may_have_a_prefix_and_be_base64() -> None:
     in_base64 = verifier({"new": "n"}, prefix="sha256=", encoding="base64")
     digest = base64.b64encode(hmac.digest(b"n", RAW, "sha256"))
-    in_base64.verify([(b"x-sig", b"sha256=" + digest)], RAW)
+    await in_base64.verify([(b"x-sig", b"sha256=" + digest)], RAW)
     for value in (digest, b"sha256=", b"sha256=" + digest[:-1], b"sha256=" + digest[:8] + b"!" + digest[8:]):
         with pytest.raises(CallbackRejected, match="signature_malformed"):
-            in_base64.verify([(b"x-sig", value)], RAW)
+            await in_base64.verify([(b"x-sig", value)], RAW)
 
 
-def test_a_static_token_proves_the_sender() -> None:
+async def test_a_static_token_proves_the_sender() -> None:
     static = verifier({"new": "n", "old": "o"}, kind="static_token", prefix="Bearer ")
-    static.verify([(b"x-sig", b"Bearer o")], b"any body")
+    await static.verify([(b"x-sig", b"Bearer o")], b"any body")
     for value in (b"Bearer x", b"o"):
         with pytest.raises(CallbackRejected):
-            static.verify([(b"x-sig", value)], b"any body")
+            await static.verify([(b"x-sig", value)], b"any body")
 
 
-def test_without_a_signature_the_address_is_the_only_proof() -> None:
-    unsigned = build_verifier(SIGNATURE.validate_python({"kind": "none"}), {}, "p")
-    unsigned.verify([], b"any body")
+async def test_without_a_signature_the_address_is_the_only_proof() -> None:
+    unsigned = built(SIGNATURE.validate_python({"kind": "none"}), {})
+    await unsigned.verify([], b"any body")
     with pytest.raises(CallbackRejected):
-        verifier({"new": "n"}).verify([], b"any body")
+        await verifier({"new": "n"}).verify([], b"any body")
 
 
 @pytest.mark.parametrize("secrets", [{}, {"new": ""}, {"new": "  "}, {"old": "o"}, {"new": "n", "old": " "}])
@@ -133,7 +141,7 @@ async def test_a_provider_without_its_callback_secret_does_not_start(
 async def test_a_provider_that_declares_no_callbacks_believes_none(session: aiohttp.ClientSession) -> None:
     polling = provider_of("lab-poll", session, "http://127.0.0.1:1")
     with pytest.raises(CallbackRejected, match="no_callbacks_declared"):
-        polling.verify_callback([(b"x-signature", signed(RAW))], RAW)
+        await polling.verify_callback([(b"x-signature", signed(RAW))], RAW)
 
 
 def raw_record(**changes: Any) -> bytes:

@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ('path = "/v1/jobs"\n', "", "submit.path is missing; add it"),
         ('provider_ref = "id"', 'provider_ref = "id["', "answer.provider_ref is not a jmespath expression"),
         ('bad = "failed"', 'bad = "broken"', "answer.statuses.bad: input should be 'queued', "),
-        ('bad = "failed"', 'OK = "failed"', "answer statuses has a word twice"),
+        ('bad = "failed"', 'OK = "failed"', "answer.statuses has a word twice"),
         (
             "price = 3",
             "price = -3",
@@ -143,9 +143,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         (
             "price = 3",
             'price = 3\n[auth]\nkind = "header"\nheadr = "x"',
-            "auth.headr is not a known key; did you mean 'header'?",
+            "auth[0].headr is not a known key; did you mean 'header'?",
         ),
-        ("price = 3", 'price = 3\n[auth]\nkind = "magic"', "auth: input tag 'magic'"),
+        ("price = 3", 'price = 3\n[auth]\nkind = "magic"', "auth[0]: input tag 'magic'"),
         (
             "price = 3",
             'price = 3\n[[models]]\nname = "acme-1"\nprice = 4',

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from safelight.domain.provider import Origin, Output, UpdateStatus
+from safelight.domain.provider import InputImage, Origin, Output, UpdateStatus
 from safelight.errors import ProviderError, ProviderRefused, ProviderUnavailable, SubmissionUncertain
 from tests.providers.upstream import CALLBACK_URL, Upstream, error, provider_of, submission
 
@@ -68,7 +68,7 @@ async def test_what_is_given_arrives_with_its_type(
         prompt='{n} "quoted" \U0001f98a \ud800',
         n=3,
         size="256x256",
-        images=["https://a.example/1.png"],
+        images=[InputImage("image/png", b"1"), InputImage("image/png", b"2", "https://a.example/2.png")],
         options={"lab": {"delay_s": 0.5}, "other": 1},
         callback_url=CALLBACK_URL,
     )
@@ -78,7 +78,7 @@ async def test_what_is_given_arrives_with_its_type(
         "n": 3,
         "size": "256x256",
         "reference": "t1-1",
-        "images": ["https://a.example/1.png"],
+        "images": ["data:image/png;base64,MQ==", "https://a.example/2.png"],
         "lab": {"delay_s": 0.5},
         "callback_url": CALLBACK_URL,
     }

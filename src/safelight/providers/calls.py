@@ -5,84 +5,48 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
+import aiohttp
 from yarl import URL
 
-from safelight.domain.provider import AttemptRef, Submission
 from safelight.errors import ConfigurationError
-from safelight.providers.declaration import Call, HeaderAuth, NoAuth
+from safelight.providers.auth import Auth, Unsigned, build_authorizer
+from safelight.providers.declaration import Call
 from safelight.providers.exchange import OutgoingCall
+from safelight.providers.forms import FilePart
 from safelight.providers.templates import fill, fill_path
+from safelight.providers.values import Values
 
-Values = Mapping[str, Any]
-
-
-def submission_values(submission: Submission) -> Values:
-    """What a submit's templates may speak of."""
-    width, _, height = (submission.size or "").partition("x")
-    return {
-        "reference": submission.reference,
-        "upstream_model": submission.upstream_model,
-        "operation": submission.operation,
-        "prompt": submission.prompt,
-        "n": submission.n,
-        "size": submission.size,
-        "width": int(width) if width.isdecimal() else None,
-        "height": int(height) if height.isdecimal() else None,
-        "aspect_ratio": submission.aspect_ratio,
-        "images": list(submission.images),
-        "image": submission.images[0] if submission.images else None,
-        "options": submission.options,
-        "callback_url": submission.callback_url,
-    }
-
-
-def attempt_values(attempt: AttemptRef) -> Values:
-    """What the templates of poll, look_up and cancel may speak of."""
-    return {
-        "reference": attempt.reference,
-        "provider_ref": attempt.provider_ref,
-        "upstream_model": attempt.upstream_model,
-        "operation": attempt.operation,
-    }
-
-
-ATTEMPT_VALUES = frozenset({"reference", "provider_ref", "upstream_model", "operation", "credentials"})
-SUBMIT_VALUES = (ATTEMPT_VALUES - {"provider_ref"}) | {
-    *("prompt", "n", "size", "width", "height", "aspect_ratio"),
-    *("images", "image", "options", "callback_url"),
-}
-LOOK_UP_VALUES = ATTEMPT_VALUES - {"provider_ref"}
-LIST_VALUES = frozenset({"since", "until", "cursor", "limit", "credentials"})
-PATH_VALUES = frozenset({"reference", "provider_ref", "upstream_model", "operation"})
-"""A secret in an address would end up in every log on its way."""
-HEADER_VALUES = frozenset({"reference", "upstream_model", "operation", "credentials"})
-"""Texts of customers never go into headers."""
+_CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
 
 
 class CallComposer:
-    """Fills one provider's calls. It knows the address and the credentials."""
+    """Composes the calls to one provider; knows its address and its credentials."""
 
-    def __init__(self, base_url: str, auth: HeaderAuth | NoAuth, credentials: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, auth: Auth, credentials: Mapping[str, str], region: str) -> None:
         self._base_url = read_base_url(base_url)
-        self._credentials = dict(credentials)
-        self._auth = {auth.header: auth.value} if isinstance(auth, HeaderAuth) else {}
+        self._known = {"credentials": dict(credentials), "region": region}
+        self._authorize = build_authorizer(auth, credentials)
 
-    def compose(self, call: Call, values: Values) -> OutgoingCall:
-        """The call with its values; raises ValueError where they cannot be written down."""
-        known = {**values, "credentials": self._credentials}
-        headers = {"Accept": "application/json", **fill({**self._auth, **call.headers}, known)}
-        body = None
-        if call.body is not None:
-            headers.setdefault("Content-Type", "application/json")
-            # Escaped to ASCII: a lone surrogate in a prompt has no UTF-8 form.
-            body = json.dumps(fill(call.body, known), allow_nan=False).encode("ascii")
-        url = URL(f"{self._base_url}{fill_path(call.path, known)}", encoded=True)
-        query = {key: _query_text(value) for key, value in fill(call.query, known).items()}
+    def compose(self, call: Call, values: Values, *, link: str | None = None) -> OutgoingCall:
+        """The call with its values, to `link` instead of its path where the upstream gave one.
+
+        Raises:
+            ValueError, TypeError: it cannot be written down.
+        """
+        known = {**values, **self._known}
+        url = URL(link or f"{self._base_url}{fill_path(call.path, known)}", encoded=True)
+        query = {key: _as_text(value) for key, value in fill(call.query, known).items()}
+        if query:
+            url = url.update_query(query)
+        headers = {"Accept": "application/json", **fill(call.headers, known)}
+        body = _write_body(call, known, headers)
+        signed = Unsigned(call.method, url, headers, body if isinstance(body, bytes) else b"")
         return OutgoingCall(
             method=call.method,
-            url=url.update_query(query) if query else url,
-            headers=headers,
+            url=url,
+            headers={**headers, **self._authorize(signed)},
             body=body,
             timeout_s=call.timeout_s,
             max_answer_bytes=call.max_answer_bytes,
@@ -100,7 +64,33 @@ def read_base_url(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _query_text(value: Any) -> str:
+def _write_body(call: Call, known: Values, headers: dict[str, str]) -> bytes | aiohttp.FormData | None:
+    if call.body is None:
+        return None
+    body = fill(call.body, known)
+    if call.encoding == "multipart":
+        return _multipart(body)
+    headers.setdefault("Content-Type", _CONTENT_TYPES[call.encoding])
+    if call.encoding == "form":
+        return urlencode({key: _as_text(value) for key, value in body.items()}).encode("ascii")
+    # Escaped to ASCII: a lone surrogate in a prompt has no UTF-8 form.
+    return json.dumps(body, allow_nan=False).encode("ascii")
+
+
+def _multipart(body: Mapping[str, Any]) -> aiohttp.FormData:
+    """Every member as a part; a list as several parts of one name."""
+    form = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
+    for name, value in body.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, FilePart):
+                form.add_field(name, item.data, filename=item.name, content_type=item.content_type)
+            else:
+                # Written down here, so that a prompt without a UTF-8 form is a ValueError and not a send.
+                form.add_field(name, _as_text(item).encode().decode())
+    return form
+
+
+def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else json.dumps(value)

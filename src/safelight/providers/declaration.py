@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from safelight.domain.failure import FailureClass
-from safelight.domain.provider import AfterUncertain, Trust, UpdateStatus
+from safelight.domain.provider import AfterUncertain, MaskStyle, Trust
+from safelight.providers.auth import Auth, HeaderAuth
+from safelight.providers.dialect import Dialect, FailureCode, FailureRule
 from safelight.providers.documents import TimeFormat
 from safelight.providers.exchange import MAX_ANSWER_BYTES, MAX_PICTURE_ANSWER_BYTES
-from safelight.providers.matching import Match, Pick, Section, StatusBounds, StatusRange, fold
+from safelight.providers.matching import Match, Pick, Section, StatusBounds, StatusRange
 from safelight.providers.signatures import Signature
 
 Template = dict[str, Any]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
-FailureCode = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+ProviderName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$", max_length=40)]
+"""No number stands alone between dashes: `fal-2` is the second key of `fal`."""
 Path = Annotated[str, Field(pattern=r"^/[^?#\s]*$")]
-Phase = Literal["submit", "poll", "look_up", "list", "cancel"]
+Address = Annotated[str, Field(pattern=r"^https?://[^/\s?#]+(/[^\s?#]*)?$")]
+Phase = Literal["submit", "poll", "result", "look_up", "list", "cancel"]
+Encoding = Literal["json", "form", "multipart"]
+Operation = Literal["generate", "edit"]
 ErrorOutcome = Literal[
     "invalid_request",
     "content_blocked",
     "upstream_fault",
     "rate_limited",
+    "concurrency_limited",
     "credentials",
     "funds",
     "not_found",
@@ -30,72 +37,15 @@ ErrorOutcome = Literal[
 ]
 
 
-class HeaderAuth(Section):
-    """A secret in a header."""
-
-    kind: Literal["header"] = "header"
-    header: str = "Authorization"
-    value: str = "Bearer {credentials.api_key}"
-
-
-class NoAuth(Section):
-    kind: Literal["none"]
-
-
-class Outputs(Section):
-    """Where the pictures are: a list, and within one item the address or the base64 text."""
-
-    items: Pick
-    url: Pick | None = None
-    base64: Pick | None = None
-
-
-class Dialect(Section):
-    """How to read one record. A narrower table, such as `[poll.answer]`, overrides `[answer]` key by key."""
-
-    record: Pick | None = None
-    provider_ref: Pick | None = None
-    reference: Pick | None = None
-    status: Pick | None = None
-    statuses: dict[str, UpdateStatus] = Field(default_factory=dict)
-    status_if_absent: UpdateStatus | None = None
-    outputs: Outputs | None = None
-    error_code: Pick | None = None
-    error_message: Pick | None = None
-    percent: Pick | None = None
-    percent_full: Literal[1, 100] = 100
-    position: Pick | None = None
-    run_s: Pick | None = None
-    cost: Pick | None = None
-    created_at: Pick | None = None
-    created_at_format: TimeFormat = "unix"
-
-    @model_validator(mode="after")
-    def _check_words(self) -> Self:
-        folded = [fold(word) for word in self.statuses]
-        if len(set(folded)) != len(folded):
-            raise ValueError("statuses has a word twice (case does not count); keep one of them")
-        if UpdateStatus.HINT in self.statuses.values():
-            raise ValueError(
-                "statuses maps a word to 'hint'; leave the word out, unknown words keep a task running"
-            )
-        return self
-
-    def overridden_by(self, narrower: Dialect | None) -> Dialect:
-        """This dialect with the keys that the narrower table sets."""
-        if narrower is None:
-            return self
-        return self.model_copy(update={key: getattr(narrower, key) for key in narrower.model_fields_set})
-
-
 class Call(Section):
-    """One HTTP call: its parts are templates."""
+    """One HTTP call: its parts are templates. An address that the upstream gave for it is preferred."""
 
     method: Literal["GET", "POST", "PUT", "DELETE"] = "GET"
     path: Path
     query: Template = Field(default_factory=dict)
     headers: dict[str, str] = Field(default_factory=dict)
     body: Template | None = None
+    encoding: Encoding = "json"
     accepted: tuple[int, ...] = (200,)
     timeout_s: float = Field(15.0, gt=0)
     success_if: Pick | None = None
@@ -103,10 +53,43 @@ class Call(Section):
     max_answer_bytes: int = Field(MAX_ANSWER_BYTES, gt=0)
 
 
+class Variant(Section):
+    """Another way to send some attempts: where all its conditions hold, what it sets replaces [submit]."""
+
+    operations: tuple[Operation, ...] = ()
+    models: tuple[str, ...] = ()
+    has_mask: bool | None = None
+    path: Path | None = None
+    query: Template | None = None
+    headers: dict[str, str] | None = None
+    body: Template | None = None
+    encoding: Encoding | None = None
+    timeout_s: float | None = Field(None, gt=0)
+    answer: Dialect | None = None
+
+    @model_validator(mode="after")
+    def _check_conditions(self) -> Self:
+        if not self.operations and not self.models and self.has_mask is None:
+            raise ValueError("a variant needs a condition: 'operations', 'models' or 'has_mask'")
+        return self
+
+    def fits(self, operation: str, upstream_model: str, *, has_mask: bool) -> bool:
+        """Whether an attempt is sent in this way."""
+        return (
+            (not self.operations or operation in self.operations)
+            and (not self.models or upstream_model in self.models)
+            and self.has_mask in (None, has_mask)
+        )
+
+
+_CONDITIONS = frozenset({"operations", "models", "has_mask"})
+
+
 class Submit(Call):
     """How an attempt is sent. `accepted` answers carry a provider_ref or, if synchronous, the pictures.
 
-    A GET is not allowed: the HTTP library repeats idempotent calls by itself.
+    A GET is not allowed: the HTTP library repeats idempotent calls by itself. `sizes` turns our "WxH" or
+    "W:H" into the upstream's word, for `{size_word}`.
     """
 
     method: Literal["POST"] = "POST"
@@ -114,6 +97,14 @@ class Submit(Call):
     timeout_s: float = Field(30.0, gt=0)
     after_uncertain: AfterUncertain
     max_answer_bytes: int = Field(MAX_PICTURE_ANSWER_BYTES, gt=0)
+    sizes: dict[str, str | int] = Field(default_factory=dict)
+    mask_style: MaskStyle = MaskStyle.WHITE
+    variants: tuple[Variant, ...] = ()
+
+    def varied(self, variant: Variant) -> Submit:
+        """This call with what the variant replaces."""
+        changes = {key: getattr(variant, key) for key in variant.model_fields_set - _CONDITIONS}
+        return self.model_copy(update={**changes, "variants": ()})
 
 
 class LookUp(Call):
@@ -123,18 +114,31 @@ class LookUp(Call):
 
 
 class Listing(Call):
-    """One page of the upstream's records by window."""
+    """One page of the upstream's records, by window where it knows one.
+
+    Pages follow a `cursor` that the answer names, a `page` number from `first_page` on, or an `offset`; the
+    last two end with a page that is not full. `newest_first` ends the reading at a record before the window.
+    """
 
     records: Pick
+    paging: Literal["cursor", "page", "offset"] = "cursor"
     next_cursor: Pick | None = None
+    first_page: int = Field(1, ge=0)
+    has_more: Pick | None = None
+    newest_first: bool = False
     limit: int = Field(100, ge=1)
     time_format: TimeFormat = "unix"
 
 
 class Callback(Section):
-    """Notices from the upstream: how they prove themselves and what they may do."""
+    """Notices from the upstream: how they prove themselves and what they may do.
+
+    `address` is `task` where every submit carries its own address, `account` where one is set upstream for
+    all: then a notice is matched by its provider_ref.
+    """
 
     trust: Trust
+    address: Literal["task", "account"] = "task"
     signature: Signature
     answer: Dialect | None = None
 
@@ -142,14 +146,16 @@ class Callback(Section):
 class ErrorRule(Match):
     """One sentence about error answers: where it matches, `outcome` holds. The first match wins.
 
-    Without `path` or `header`, the texts are compared with the error code.
+    Without `path` or `header`, the texts are compared with the error code. With `ends_task` an answer to a
+    poll says that the attempt itself has ended so; without it a poll's error says nothing about the attempt.
     """
 
-    phases: tuple[Phase, ...] = ("submit", "poll", "look_up", "list", "cancel")
+    phases: tuple[Phase, ...] = ("submit", "poll", "result", "look_up", "list", "cancel")
     status: tuple[StatusRange, ...] = (StatusBounds(400, 599),)
     header: str | None = None
     outcome: ErrorOutcome
     code: FailureCode | None = None
+    ends_task: bool = False
 
     @model_validator(mode="after")
     def _check_evidence(self) -> Self:
@@ -164,6 +170,8 @@ class ErrorRule(Match):
             )
         if self.outcome == "not_found" and "submit" in self.phases:
             raise ValueError("'not_found' has no meaning for a submit; name the other phases in 'phases'")
+        if self.ends_task and self.outcome not in ("invalid_request", "content_blocked", "upstream_fault"):
+            raise ValueError("'ends_task' needs an outcome that is the attempt's own fault; drop one of them")
         return self
 
     def speaks_of(self, phase: Phase, status: int) -> bool:
@@ -172,27 +180,19 @@ class ErrorRule(Match):
 
 
 class Errors(Section):
-    """The upstream's error answers: where its code and its message are, and what they mean."""
+    """The upstream's error answers: where its code and its message are, and what they mean.
+
+    How long to wait is read from a header in seconds or as a date, a header in milliseconds, or a member of
+    the body such as "55s". With `takes_text` a body of plain text is read as `{"text": …}`.
+    """
 
     code: Pick | None = None
     message: Pick | None = None
+    takes_text: bool = False
     retry_after_header: str = "retry-after"
+    retry_after_ms_header: str | None = None
+    retry_after: Pick | None = None
     rules: tuple[ErrorRule, ...] = ()
-
-
-class FailureRule(Match):
-    """What a failed record means. Without `path` the texts are compared with the record's error code."""
-
-    failure_class: Literal[
-        FailureClass.INVALID_REQUEST, FailureClass.CONTENT_BLOCKED, FailureClass.UPSTREAM_FAULT
-    ] = Field(alias="class")
-    code: FailureCode
-
-    @model_validator(mode="after")
-    def _check_comparison(self) -> Self:
-        if not self.compares:
-            raise ValueError("a failure rule needs 'equals', 'prefix' or 'regex'")
-        return self
 
 
 class Limits(Section):
@@ -202,40 +202,59 @@ class Limits(Section):
     min_poll_gap_s: float = Field(0.0, ge=0)
     result_lifetime_s: float | None = Field(None, gt=0)
     max_active: int | None = Field(None, ge=1)
+    max_active_tasks: int | None = Field(None, ge=1)
     max_calls: int = Field(64, ge=1)
     calls_per_s: float | None = Field(None, gt=0)
+    polls_per_s: float | None = Field(None, gt=0)
+    cost_unit: str = ""
     result_hosts: tuple[str, ...] = ()
 
 
 class DeclaredModel(Section):
-    """A model for the catalog; see `domain.catalog.Model`."""
+    """A model for the catalog; see `domain.catalog.Model`. `values` are for its templates, `{model.name}`."""
 
     name: Name
     upstream_model: str = ""
-    operations: tuple[Literal["generate", "edit"], ...] = ("generate",)
+    operations: tuple[Operation, ...] = ("generate",)
     price: int = Field(ge=0)
     max_n: int = Field(4, ge=1)
     sizes: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,4}x[1-9]\d{0,4})?$")], ...] = ()
-    aspect_ratios: tuple[str, ...] = ()
+    aspect_ratios: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,2}:[1-9]\d{0,2})?$")], ...] = ()
     max_prompt_chars: int = Field(4000, ge=1)
     max_images: int = Field(0, ge=0)
+    takes_mask: bool = False
+    retires_on: date | None = None
     default_p95_s: float = Field(20.0, gt=0)
     p95_floor_s: float = Field(1.0, gt=0)
     p95_cap_s: float = Field(600.0, gt=0)
     deadline_s: float = Field(3600.0, gt=0)
     is_default: bool = False
+    values: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+def _as_ways(value: object) -> object:
+    return [value] if isinstance(value, dict) else value
 
 
 class Declaration(Section):
-    """Everything that is said about one upstream. `base_url` may be left to the installation."""
+    """Everything that is said about one upstream. `base_url` may be left to the installation.
 
-    name: Name
-    base_url: str | None = None
+    `[auth]` may be a list: the first way whose credentials are set is taken. `hosts` are other base addresses
+    by the name of their region. `link_hosts` are further hosts that addresses from answers may name.
+    """
+
+    name: ProviderName
+    title: str = ""
+    base_url: Address | None = None
+    hosts: dict[str, Address] = Field(default_factory=dict)
+    region: str = ""
+    link_hosts: tuple[Annotated[str, Field(pattern=r"^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+$")], ...] = ()
     is_synchronous: bool = False
-    auth: Annotated[HeaderAuth | NoAuth, Field(discriminator="kind")] = HeaderAuth()
+    auth: Annotated[tuple[Auth, ...], BeforeValidator(_as_ways), Field(min_length=1)] = (HeaderAuth(),)
     answer: Dialect = Dialect()
     submit: Submit
     poll: Call | None = None
+    result: Call | None = None
     look_up: LookUp | None = None
     listing: Listing | None = Field(None, alias="list")
     cancel: Call | None = None

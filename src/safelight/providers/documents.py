@@ -14,6 +14,7 @@ from jmespath.exceptions import JMESPathError
 
 MAX_DEPTH = 64
 TimeFormat = Literal["unix", "unix_ms", "iso"]
+TEXT_CHARS = 2_000
 
 _REF = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NUMBER_TEXT = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
@@ -27,11 +28,11 @@ class Unreadable(Exception):
         self.reason = reason
 
 
-def parse_object(raw: bytes) -> dict[str, Any]:
-    """Read a JSON object strictly.
+def parse_object(raw: bytes, *, takes_list: bool = False) -> dict[str, Any]:
+    """Read a JSON object strictly; with `takes_list` a list at the top is read as `{"items": [...]}`.
 
     Raises:
-        Unreadable: not UTF-8, not JSON, not an object, a key twice, NaN or Infinity, deeper than 64.
+        Unreadable: not UTF-8, not JSON, no object, a key twice, NaN or Infinity, deeper than 64.
     """
     try:
         document = json.loads(
@@ -41,10 +42,42 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise Unreadable("too_deep") from None
     except ValueError:  # also UnicodeDecodeError, and integers beyond Python's digit limit
         raise Unreadable("not_json") from None
+    if takes_list and isinstance(document, list):
+        document = {"items": document}
     if not isinstance(document, dict):
         raise Unreadable("not_an_object")
     _check_depth(document)
     return document
+
+
+def parse_text(raw: bytes) -> dict[str, Any] | None:
+    """A short plain text as `{"text": …}`; None for a page of HTML or for what is no text."""
+    try:
+        text = raw[: TEXT_CHARS * 4].decode("utf-8-sig").strip()
+    except UnicodeDecodeError:
+        return None
+    return {"text": text[:TEXT_CHARS]} if text and not text.startswith("<") else None
+
+
+def decoded(document: dict[str, Any], paths: tuple[str, ...]) -> dict[str, Any]:
+    """The document with the members at `paths`, which hold JSON as text, read; raises Unreadable."""
+    for path in paths:
+        document = _decoded(document, path.split("."))
+    return document
+
+
+def _decoded(node: dict[str, Any], steps: list[str]) -> dict[str, Any]:
+    member = node.get(steps[0])
+    if len(steps) > 1:
+        inner: Any = _decoded(member, steps[1:]) if isinstance(member, dict) else member
+    else:
+        inner = _parse_member(member) if isinstance(member, str) and member.strip() else member
+    return {**node, steps[0]: inner} if steps[0] in node else node
+
+
+def _parse_member(text: str) -> dict[str, Any]:
+    # Half a surrogate pair, which JSON may hold and UTF-8 not, is refused by the reader.
+    return parse_object(text.encode("utf-8", "surrogatepass"), takes_list=True)
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

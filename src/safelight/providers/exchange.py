@@ -24,7 +24,7 @@ class OutgoingCall:
     method: str
     url: URL = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    body: bytes | None = field(repr=False)
+    body: bytes | aiohttp.FormData | None = field(repr=False)
     timeout_s: float
     max_answer_bytes: int = MAX_ANSWER_BYTES
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from safelight.domain.failure import FailureClass
+from safelight.domain.failure import Failure, FailureClass
 from safelight.errors import ProviderError, ProviderRefused, ProviderUnavailable, SubmissionUncertain
 from safelight.providers.declaration import ErrorOutcome, ErrorRule, Errors, Phase
-from safelight.providers.documents import Unreadable, parse_object, pick
+from safelight.providers.documents import Unreadable, parse_object, parse_text, pick
 from safelight.providers.exchange import Answered, NotSent, SentWithoutAnswer
 from safelight.providers.redaction import Redactor
 
@@ -24,7 +24,13 @@ _REFUSALS: dict[ErrorOutcome, tuple[FailureClass, str]] = {
     "content_blocked": (FailureClass.CONTENT_BLOCKED, "content_blocked"),
     "upstream_fault": (FailureClass.UPSTREAM_FAULT, "generation_failed"),
 }
-_UNAVAILABLE: frozenset[ErrorOutcome] = frozenset({"rate_limited", "credentials", "funds"})
+_UNAVAILABLE: dict[ErrorOutcome, str] = {
+    "rate_limited": "rate_limited",
+    "concurrency_limited": "rate_limited",
+    "credentials": "credentials",
+    "funds": "funds",
+}
+"""Outcomes that turn a call away, and the gate's reason for each."""
 _STATUS_DEFAULTS: dict[int, ErrorOutcome] = {
     400: "invalid_request",
     404: "invalid_request",
@@ -41,10 +47,17 @@ _NO_STATUSES = frozenset({400, 404, 405, 409, 410, 422})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an answer without success means, and whether a rule or a default says so."""
+    """What an answer without success means; `ends_task` says that it is the end of the attempt itself."""
 
     outcome: ErrorOutcome
     code: str | None = None
+    ends_task: bool = False
+
+    @property
+    def failure(self) -> Failure:
+        """The failure of an attempt that has ended so."""
+        failure_class, code = _REFUSALS[self.outcome]
+        return Failure(failure_class, self.code or code)
 
 
 class ErrorReader:
@@ -65,10 +78,10 @@ class ErrorReader:
         default = _STATUS_DEFAULTS.get(answer.status)
         if not rules and default is None:
             return None
-        body = _json_of(answer)
+        body = self._body_of(answer)
         for rule in rules:
             if self._holds(rule, answer, body):
-                return Judgement(rule.outcome, rule.code)
+                return Judgement(rule.outcome, rule.code, rule.ends_task)
         return Judgement(default) if default is not None and self._is_own(body) else None
 
     def is_definite_no(self, phase: Phase, answer: Answered) -> bool:
@@ -76,7 +89,7 @@ class ErrorReader:
         judged = self.judge(phase, answer)
         if judged is not None and judged.outcome in _UNAVAILABLE:
             return False
-        is_no = answer.status in _NO_STATUSES and self._is_own(_json_of(answer))
+        is_no = answer.status in _NO_STATUSES and self._is_own(self._body_of(answer))
         return is_no or (judged is not None and judged.outcome in ("not_found", "invalid_request"))
 
     def submit_error(self, answer: Answered, *secrets: str | None) -> ProviderError:
@@ -88,11 +101,10 @@ class ErrorReader:
             )
         if judged.outcome in _UNAVAILABLE:
             return self._unavailable(judged.outcome, answer, *secrets)
-        failure_class, code = _REFUSALS[judged.outcome]
         return ProviderRefused(
             f"{self._provider} refused the submit ({answer.status})",
-            failure_class=failure_class,
-            failure_code=judged.code or code,
+            failure_class=judged.failure.failure_class,
+            failure_code=judged.failure.code,
             provider=self._provider,
             excerpt=self.excerpt(answer, *secrets),
             retry_after_s=self.retry_after_s(answer),
@@ -130,14 +142,22 @@ class ErrorReader:
 
     def excerpt(self, answer: Answered, *secrets: str | None) -> str:
         """The upstream's message, else the beginning of its body, fit to be kept."""
-        body = _json_of(answer)
+        body = self._body_of(answer)
         message = pick(self._errors.message, body) if body is not None else None
         return self._redactor.excerpt(message if isinstance(message, str) else answer.body, *secrets)
 
     def retry_after_s(self, answer: Answered) -> float | None:
         """How long the upstream wants to be left alone, if it says so sensibly."""
-        value = answer.headers.get(self._errors.retry_after_header.lower())
-        return read_retry_after(value, datetime.now(UTC))
+        errors = self._errors
+        if errors.retry_after_ms_header is not None:
+            milliseconds = read_retry_after(answer.headers.get(errors.retry_after_ms_header.lower()))
+            if milliseconds is not None:
+                return milliseconds / 1000
+        seconds = read_retry_after(answer.headers.get(errors.retry_after_header.lower()))
+        if seconds is None and errors.retry_after is not None:
+            told = pick(errors.retry_after, self._body_of(answer) or {})
+            seconds = read_retry_after(str(told).strip().removesuffix("s")) if told is not None else None
+        return seconds
 
     def _holds(self, rule: ErrorRule, answer: Answered, body: Mapping[str, Any] | None) -> bool:
         if not rule.compares:
@@ -149,6 +169,8 @@ class ErrorReader:
     def _is_own(self, body: Mapping[str, Any] | None) -> bool:
         if body is None:
             return False
+        if self._errors.takes_text and "text" in body:
+            return True
         paths = [path for path in (self._errors.code, self._errors.message) if path]
         return not paths or any(pick(path, body) is not None for path in paths)
 
@@ -160,18 +182,28 @@ class ErrorReader:
             retry_after_s=self.retry_after_s(answer),
         )
 
-    def _unavailable(self, reason: str, answer: Answered, *secrets: str | None) -> ProviderUnavailable:
+    def _body_of(self, answer: Answered) -> dict[str, Any] | None:
+        """The upstream's own words: its JSON, or its plain text where it speaks in that."""
+        try:
+            return parse_object(answer.body)
+        except Unreadable:
+            return parse_text(answer.body) if self._errors.takes_text else None
+
+    def _unavailable(
+        self, outcome: ErrorOutcome, answer: Answered, *secrets: str | None
+    ) -> ProviderUnavailable:
         return ProviderUnavailable(
-            f"{self._provider} turned the call away ({answer.status}): {reason}",
-            reason=reason,
+            f"{self._provider} turned the call away ({answer.status}): {outcome}",
+            reason=_UNAVAILABLE[outcome],
             provider=self._provider,
             excerpt=self.excerpt(answer, *secrets),
             retry_after_s=self.retry_after_s(answer),
         )
 
 
-def read_retry_after(value: str | None, now: datetime) -> float | None:
+def read_retry_after(value: str | None, now: datetime | None = None) -> float | None:
     """Seconds from a Retry-After header (a number or an HTTP date); None unless within the next day."""
+    now = now or datetime.now(UTC)
     text = (value or "").strip()
     if _SECONDS.fullmatch(text):
         seconds = float(text)
@@ -183,10 +215,3 @@ def read_retry_after(value: str | None, now: datetime) -> float | None:
         # A zone of "-0000" gives a time without zone; HTTP dates are in UTC.
         seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now).total_seconds()
     return seconds if 0 <= seconds <= MAX_RETRY_AFTER_S else None
-
-
-def _json_of(answer: Answered) -> dict[str, Any] | None:
-    try:
-        return parse_object(answer.body)
-    except Unreadable:
-        return None

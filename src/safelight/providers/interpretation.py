@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,10 +20,11 @@ from safelight.domain.provider import (
 )
 from safelight.errors import CallbackRejected
 from safelight.providers.answers import AnswerReader
-from safelight.providers.declaration import Call, Declaration, Dialect, Listing, LookUp, Phase
+from safelight.providers.declaration import Call, Declaration, Listing, LookUp, Phase, Submit
+from safelight.providers.dialect import Dialect
 from safelight.providers.documents import Unreadable, parse_object, pick, read_time
 from safelight.providers.exchange import Answered
-from safelight.providers.failures import ErrorReader
+from safelight.providers.failures import ErrorReader, Judgement
 from safelight.providers.redaction import Redactor
 
 log = structlog.get_logger()
@@ -31,23 +33,23 @@ log = structlog.get_logger()
 class Interpreter:
     """Reads the answers and callbacks of one provider; it sends nothing and keeps nothing of a task."""
 
-    def __init__(self, declaration: Declaration, redactor: Redactor) -> None:
-        self._name = declaration.name
+    def __init__(self, declaration: Declaration, redactor: Redactor, *, name: str) -> None:
+        self._name = name
         self._declaration = declaration
-        self.errors = ErrorReader(declaration.name, declaration.errors, redactor)
-        self._reader = AnswerReader(declaration.name, declaration.failures, redactor)
+        self.errors = ErrorReader(name, declaration.errors, redactor)
+        self._reader = AnswerReader(name, declaration.failures, redactor)
 
-    def submitted(self, answer: Answered, submission: Submission) -> ProviderUpdate:
+    def submitted(self, call: Submit, answer: Answered, submission: Submission) -> ProviderUpdate:
         """What an answered submit says; raises the three errors of `Provider.submit`."""
-        call = self._declaration.submit
         address = submission.callback_url
         token = urlsplit(address).path.rpartition("/")[2] if address else None
         try:
             document = self._document("submit", call, answer)
             if document is None:
                 raise self.errors.submit_error(answer, address, token)
-            update = self._reader.read(document, self._submit_dialect(), Origin.ANSWER)
-            self._check_echo(document, self._submit_dialect(), submission.reference)
+            dialect = self._submit_dialect(call)
+            update = self._reader.read(document, dialect, Origin.ANSWER, http_status=answer.status)
+            self._check_echo(document, dialect, submission.reference)
             self._check_use(update)
         except Unreadable as error:
             raise self.errors.unreadable_submit(error.reason, answer, address, token) from None
@@ -56,17 +58,31 @@ class Interpreter:
     def own_record(self, phase: Phase, call: Call, answer: Answered, attempt: AttemptRef) -> ProviderUpdate:
         """What the answer says about this attempt; raises ProviderError."""
         dialect = self._dialect(call)
+        judged = self.errors.judge(phase, answer)
+        if judged is not None and judged.ends_task:
+            return self._ended(judged, answer)
         try:
             document = self._document(phase, call, answer)
             if document is None:
                 raise self.errors.call_error(phase, answer)
-            update = self._reader.read(document, dialect, Origin.POLL)
+            update = self._reader.read(document, dialect, Origin.POLL, http_status=answer.status)
             self._check_echo(document, dialect, attempt.reference)
             if update.provider_ref not in (None, attempt.provider_ref):
                 raise Unreadable("another_record")
         except Unreadable as error:
             raise self.errors.unreadable_call(phase, error.reason, answer) from None
         return update
+
+    def _ended(self, judged: Judgement, answer: Answered) -> ProviderUpdate:
+        """An error answer in which the upstream says that the attempt itself has failed."""
+        is_blocked = judged.outcome == "content_blocked"
+        return ProviderUpdate(
+            status=UpdateStatus.BLOCKED if is_blocked else UpdateStatus.FAILED,
+            origin=Origin.POLL,
+            upstream_status=f"http_{answer.status}",
+            failure=judged.failure,
+            excerpt=self.errors.excerpt(answer),
+        )
 
     def found(self, call: LookUp, answer: Answered, attempt: AttemptRef) -> ProviderUpdate | None:
         """The attempt's record among those answered; None where it is not; raises ProviderError."""
@@ -95,17 +111,18 @@ class Interpreter:
             return False
         return self.own_record("cancel", call, answer, attempt).status is UpdateStatus.CANCELED
 
-    def page(self, call: Listing, answer: Answered) -> RecordPage:
+    def page(self, call: Listing, answer: Answered, since: datetime, cursor: str | None) -> RecordPage:
         """One page of records; one unreadable record spoils it, since a gap would look like a loss."""
         dialect = self._dialect(call)
         try:
             records = self._records("list", call, call.records, answer)
             lines = tuple(self._line(record, dialect) for record in records)
-            following = pick(call.next_cursor, parse_object(answer.body))
-            cursor = None if following in (None, "", False) else _read_cursor(following)
+            following = _following(call, parse_object(answer.body, takes_list=True), len(records), cursor)
         except Unreadable as error:
             raise self.errors.unreadable_call("list", error.reason, answer) from None
-        return RecordPage(lines, cursor)
+        if call.newest_first and lines and lines[-1].created_at < since:
+            following = None
+        return RecordPage(lines, following)
 
     def notice(self, raw: bytes) -> ProviderUpdate:
         """A verified callback. One that is genuine but unusable is a hint: the next look decides.
@@ -133,7 +150,7 @@ class Interpreter:
         """The answer's JSON; None where the call did not succeed; raises Unreadable."""
         if answer.status not in call.accepted or self.errors.judge(phase, answer) is not None:
             return None
-        document = parse_object(answer.body)
+        document = parse_object(answer.body, takes_list=True)
         return document if call.success_if is None or pick(call.success_if, document) else None
 
     def _records(self, phase: Phase, call: Call, place: str, answer: Answered) -> list[Mapping[str, Any]]:
@@ -173,9 +190,9 @@ class Interpreter:
     def _dialect(self, call: Call) -> Dialect:
         return self._declaration.answer.overridden_by(call.answer)
 
-    def _submit_dialect(self) -> Dialect:
+    def _submit_dialect(self, call: Submit) -> Dialect:
         """An asynchronous upstream may accept without a word about the state: then it is in its line."""
-        dialect = self._dialect(self._declaration.submit)
+        dialect = self._dialect(call)
         if self._declaration.is_synchronous or dialect.status_if_absent is not None:
             return dialect
         return dialect.model_copy(update={"status_if_absent": UpdateStatus.QUEUED})
@@ -183,7 +200,20 @@ class Interpreter:
     def _callback_dialect(self) -> Dialect:
         poll, callback = self._declaration.poll, self._declaration.callback
         dialect = self._declaration.answer.overridden_by(poll.answer if poll else None)
+        dialect = dialect.model_copy(update={"statuses_by_http": ()})  # a callback has no status of its own
         return dialect.overridden_by(callback.answer if callback else None)
+
+
+def _following(call: Listing, document: Mapping[str, Any], count: int, cursor: str | None) -> str | None:
+    """Where the next page begins; None after the last one."""
+    if call.paging == "cursor":
+        following = pick(call.next_cursor, document)
+        return None if following in (None, "", False) else _read_cursor(following)
+    has_more = bool(pick(call.has_more, document)) if call.has_more else count >= call.limit
+    if not has_more or not count:
+        return None
+    is_page = call.paging == "page"
+    return str(int(cursor or (call.first_page if is_page else 0)) + (1 if is_page else count))
 
 
 def _read_cursor(value: Any) -> str:

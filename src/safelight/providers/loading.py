@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from safelight.domain.catalog import Model
 from safelight.domain.provider import Capabilities, Trust
 from safelight.errors import ConfigurationError
-from safelight.providers.checks import contradictions
+from safelight.providers.checks import contradictions, image_forms, takes_callback_url
 from safelight.providers.declaration import Declaration
 from safelight.providers.explanations import explain
 
@@ -73,7 +73,7 @@ def models_of(declaration: Declaration) -> tuple[Model, ...]:
         Model(
             provider=declaration.name,
             upstream_model=model.upstream_model or model.name,
-            **model.model_dump(exclude={"upstream_model"}),
+            **model.model_dump(exclude={"upstream_model", "values", "takes_mask", "retires_on"}),
         )
         for model in declaration.models
     )
@@ -82,15 +82,21 @@ def models_of(declaration: Declaration) -> tuple[Model, ...]:
 def capabilities_of(declaration: Declaration) -> Capabilities:
     """What the provider can do, as far as its declaration says."""
     callback, submit = declaration.callback, declaration.submit
+    needs_data, needs_urls = image_forms(declaration)
     return Capabilities(
         is_synchronous=declaration.is_synchronous,
         calls_back=callback is not None,
+        takes_callback_url=takes_callback_url(declaration),
         can_poll=declaration.poll is not None,
         can_cancel=declaration.cancel is not None,
         can_list=declaration.listing is not None,
+        can_look_up=declaration.look_up is not None,
         trust=callback.trust if callback else Trust.HINT,
         after_uncertain=submit.after_uncertain,
-        submit_timeout_s=submit.timeout_s,
+        submit_timeout_s=max(submit.timeout_s, *(one.timeout_s or 0.0 for one in submit.variants), 0.0),
+        mask_style=submit.mask_style,
+        needs_image_data=needs_data,
+        needs_image_urls=needs_urls,
         **declaration.limits.model_dump(),
     )
 

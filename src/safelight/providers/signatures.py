@@ -2,42 +2,118 @@
 
 from __future__ import annotations
 
-import binascii
-import hashlib
-import hmac
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from safelight.errors import CallbackRejected, ConfigurationError
+from safelight.providers.documents import check_expression
 from safelight.providers.matching import Section
 
-RawHeaders = Sequence[tuple[bytes, bytes]]
-
-_HEX_SHA256 = re.compile(rb"[0-9a-fA-F]{64}")
-_HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+_PART = re.compile(r"body|body_sha256|timestamp|header:[A-Za-z0-9_-]+|path:.+")
 
 
-class HmacSha256(Section):
-    """HMAC-SHA256 over the raw body. `secrets` name credentials: the first must be set, the rest may be."""
+def _check_part(part: str) -> str:
+    if not _PART.fullmatch(part):
+        raise ValueError(
+            "is not a part; write 'body', 'body_sha256', 'timestamp', 'header:Name' or 'path:expression'"
+        )
+    if part.startswith("path:"):
+        check_expression(part.removeprefix("path:"))
+    return part
 
-    kind: Literal["hmac_sha256"]
-    header: _HeaderName
+
+HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+Part = Annotated[str, AfterValidator(_check_part)]
+
+
+class _Signed(Section):
+    """What all signatures over parts of a callback share.
+
+    Signed are the `parts`, joined with `joiner`. With `timestamp_header` a callback older or newer than
+    `tolerance_s` is refused.
+    """
+
+    header: HeaderName
     prefix: str = ""
     encoding: Literal["hex", "base64"] = "hex"
+    separator: str | None = Field(None, min_length=1)
+    parts: tuple[Part, ...] = ("body",)
+    joiner: str = "."
+    timestamp_header: HeaderName | None = None
+    tolerance_s: float = Field(300.0, gt=0)
+
+    @model_validator(mode="after")
+    def _check_timestamp(self) -> Self:
+        if ("timestamp" in self.parts) != (self.timestamp_header is not None):
+            raise ValueError(
+                "signs a 'timestamp' if and only if it has a timestamp_header; add what is missing, "
+                "an unsigned time proves nothing"
+            )
+        return self
+
+    @property
+    def proves_body(self) -> bool:
+        return "body" in self.parts or "body_sha256" in self.parts
+
+
+class HmacSha256(_Signed):
+    """HMAC-SHA256. `secrets` name credentials: the first must be set, the rest may be (rotation).
+
+    With `is_optional` an installation without the secret takes callbacks as unsigned hints. `key` says how
+    the secret is turned into the key: its text, or the base64 after `whsec_`.
+    """
+
+    kind: Literal["hmac_sha256"]
+    key: Literal["text", "whsec"] = "text"
     secrets: tuple[str, ...] = Field(min_length=1)
+    is_optional: bool = False
+
+
+class StandardWebhooks(Section):
+    """Standard Webhooks 1.0 (https://www.standardwebhooks.com): id, time and body, `v1,` base64, a list."""
+
+    kind: Literal["standard_webhooks"]
+    secrets: tuple[str, ...] = Field(min_length=1)
+    header_prefix: HeaderName = "webhook"
+    tolerance_s: float = Field(300.0, gt=0)
+    is_optional: bool = False
+
+    @property
+    def as_hmac(self) -> HmacSha256:
+        """The same as a general HMAC signature."""
+        name = self.header_prefix
+        return HmacSha256(
+            kind="hmac_sha256",
+            header=f"{name}-signature",
+            prefix="v1,",
+            encoding="base64",
+            separator=" ",
+            parts=(f"header:{name}-id", "timestamp", "body"),
+            timestamp_header=f"{name}-timestamp",
+            tolerance_s=self.tolerance_s,
+            key="whsec",
+            secrets=self.secrets,
+            is_optional=self.is_optional,
+        )
+
+
+class Ed25519Jwks(_Signed):
+    """Ed25519 with the upstream's public keys, fetched from `jwks_url` and kept for `cache_s`."""
+
+    kind: Literal["ed25519_jwks"]
+    jwks_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+/\S*$")]
+    cache_s: float = Field(86_400.0, gt=0, le=86_400)
 
 
 class StaticToken(Section):
     """The same secret in every callback: it proves the sender, not the body."""
 
     kind: Literal["static_token"]
-    header: _HeaderName
+    header: HeaderName
     prefix: str = ""
     secrets: tuple[str, ...] = Field(min_length=1)
+    is_optional: bool = False
 
 
 class Unsigned(Section):
@@ -46,106 +122,23 @@ class Unsigned(Section):
     kind: Literal["none"]
 
 
-Signature = Annotated[HmacSha256 | StaticToken | Unsigned, Field(discriminator="kind")]
-
-BODY_PROVING = ("hmac_sha256",)
-"""The families whose proof covers the body."""
-
-
-class Verifier(Protocol):
-    """Accepts a callback silently or raises CallbackRejected."""
-
-    def verify(self, headers: RawHeaders, raw: bytes) -> None: ...
+Signature = Annotated[
+    HmacSha256 | StandardWebhooks | Ed25519Jwks | StaticToken | Unsigned, Field(discriminator="kind")
+]
 
 
-def secret_names(signature: HmacSha256 | StaticToken | Unsigned) -> tuple[str, ...]:
+def proves_body(signature: Signature) -> bool:
+    """Whether the proof covers the body, so that what it says may be applied."""
+    return isinstance(signature, StandardWebhooks) or (
+        isinstance(signature, HmacSha256 | Ed25519Jwks) and signature.proves_body
+    )
+
+
+def secret_names(signature: Signature) -> tuple[str, ...]:
     """The credentials a signature may use, the required one first."""
-    return () if isinstance(signature, Unsigned) else signature.secrets
+    return () if isinstance(signature, Unsigned | Ed25519Jwks) else signature.secrets
 
 
-def build_verifier(
-    signature: HmacSha256 | StaticToken | Unsigned, credentials: Mapping[str, str], provider: str
-) -> Verifier:
-    """The verifier for a declared signature; raises ConfigurationError without a usable secret."""
-    if isinstance(signature, Unsigned):
-        return _AcceptAll()
-    secrets = _collect(signature.secrets, credentials, provider)
-    header = signature.header.lower().encode("ascii")
-    prefix = signature.prefix.encode("utf-8")
-    if isinstance(signature, StaticToken):
-        return _StaticTokenVerifier(header, prefix, secrets)
-    return _HmacVerifier(header, prefix, signature.encoding, secrets)
-
-
-def _collect(names: tuple[str, ...], credentials: Mapping[str, str], provider: str) -> tuple[bytes, ...]:
-    present = [name for name in names if name in credentials]
-    if names[0] not in present:
-        raise ConfigurationError(f"provider {provider}: set its credential {names[0]!r}; callbacks need it")
-    for name in present:
-        # HMAC takes an empty key without complaint, and then everybody can sign.
-        if not credentials[name].strip():
-            raise ConfigurationError(
-                f"provider {provider}: its credential {name!r} is empty; set or remove it"
-            )
-    return tuple(credentials[name].strip().encode("utf-8") for name in present)
-
-
-@dataclass(frozen=True, slots=True)
-class _AcceptAll:
-    def verify(self, headers: RawHeaders, raw: bytes) -> None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _StaticTokenVerifier:
-    header: bytes
-    prefix: bytes
-    secrets: tuple[bytes, ...] = field(repr=False)
-
-    def verify(self, headers: RawHeaders, raw: bytes) -> None:
-        given = _single_value(headers, self.header, self.prefix)
-        if not _is_any(given, self.secrets):
-            raise CallbackRejected("signature_wrong")
-
-
-@dataclass(frozen=True, slots=True)
-class _HmacVerifier:
-    header: bytes
-    prefix: bytes
-    encoding: str
-    secrets: tuple[bytes, ...] = field(repr=False)
-
-    def verify(self, headers: RawHeaders, raw: bytes) -> None:
-        digest = self._decode(_single_value(headers, self.header, self.prefix))
-        expected = [hmac.digest(secret, raw, hashlib.sha256) for secret in self.secrets]
-        if not _is_any(digest, expected):
-            raise CallbackRejected("signature_wrong")
-
-    def _decode(self, given: bytes) -> bytes:
-        if self.encoding == "hex":
-            # fromhex() skips white space, so the form is checked first. Both cases are the same number.
-            if not _HEX_SHA256.fullmatch(given):
-                raise CallbackRejected("signature_malformed")
-            return bytes.fromhex(given.decode("ascii"))
-        try:
-            return binascii.a2b_base64(given, strict_mode=True)
-        except ValueError:
-            raise CallbackRejected("signature_malformed") from None
-
-
-def _single_value(headers: RawHeaders, name: bytes, prefix: bytes) -> bytes:
-    values = [value for key, value in headers if key.lower() == name]
-    if not values:
-        raise CallbackRejected("signature_missing")
-    # Two values: a proxy may have checked the other one.
-    if len(values) > 1:
-        raise CallbackRejected("signature_duplicated")
-    value = values[0].strip(b" \t")
-    if not value.isascii() or not value.startswith(prefix) or len(value) == len(prefix):
-        raise CallbackRejected("signature_malformed")
-    return value[len(prefix) :]
-
-
-def _is_any(given: bytes, expected: Sequence[bytes]) -> bool:
-    # Every secret is tried, so that the time does not tell which one fits.
-    return sum(hmac.compare_digest(given, candidate) for candidate in expected) > 0
+def needed_secrets(signature: Signature) -> tuple[str, ...]:
+    """The credentials that a signature cannot do without."""
+    return () if getattr(signature, "is_optional", False) else secret_names(signature)[:1]

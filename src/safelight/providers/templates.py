@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+EACH, AS, JOIN, WITH, JSON = "$each", "$as", "$join", "$with", "$json"
+"""Tables with a meaning: `{"$each", "$as"}` is a list made of another one, `{"$join", "$with"}` joins the
+texts that are there, `{"$json"}` is a table written as JSON text."""
+
+_SHAPES = (frozenset({EACH, AS}), frozenset({JOIN}), frozenset({JOIN, WITH}), frozenset({JSON}))
 _TOKEN = re.compile(r"\{\{|\}\}|\{([a-z_]+(?:\.[A-Za-z0-9_-]+)*)\}|[{}]|[^{}]+")
 
 
@@ -52,7 +58,8 @@ def leaves(template: Any, place: str) -> Iterator[tuple[str, str]]:
         yield place, template
     elif isinstance(template, Mapping):
         for key, member in template.items():
-            yield from leaves(member, f"{place}.{key}")
+            if key != WITH:
+                yield from leaves(member, f"{place}.{key}")
     elif isinstance(template, list | tuple):
         for index, member in enumerate(template):
             yield from leaves(member, f"{place}[{index}]")
@@ -72,12 +79,29 @@ def placeholders(template: Any, place: str) -> Iterator[tuple[str, Placeholder]]
 
 def check_template(template: Any, place: str, allowed: Iterable[str]) -> None:
     """Refuse a placeholder that has no value in this place; raises ValueError that names it."""
+    _check_shapes(template, place)
     roots = sorted(allowed)
     for leaf_place, placeholder in placeholders(template, place):
-        if placeholder.root not in roots:
+        is_item = placeholder.root == "item" and f".{AS}" in leaf_place
+        if placeholder.root not in roots and not is_item:
             raise ValueError(
                 f"{leaf_place} has no value for {{{placeholder.name}}}; use one of {', '.join(roots)}"
             )
+
+
+def _check_shapes(template: Any, place: str) -> None:
+    if isinstance(template, list | tuple):
+        for index, member in enumerate(template):
+            _check_shapes(member, f"{place}[{index}]")
+    elif isinstance(template, Mapping):
+        words = frozenset(key for key in template if key.startswith("$"))
+        if words and (words not in _SHAPES or len(words) != len(template)):
+            raise ValueError(
+                f'{place} is not a table with a meaning; write {{"$each", "$as"}}, {{"$join", "$with"}} '
+                'or {"$json"} and nothing beside it'
+            )
+        for key, member in template.items():
+            _check_shapes(member, f"{place}.{key}")
 
 
 def fill(template: Any, values: Mapping[str, Any]) -> Any:
@@ -89,12 +113,24 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, str):
         return _fill_text(template, values)
     if isinstance(template, Mapping):
-        members = {key: fill(member, values) for key, member in template.items()}
-        return {key: member for key, member in members.items() if not _is_empty(member)}
+        return _fill_table(template, values)
     if isinstance(template, list | tuple):
-        items = [fill(member, values) for member in template]
-        return [item for item in items if not _is_empty(item)]
+        return [item for item in (fill(member, values) for member in template) if not is_empty(item)]
     return template
+
+
+def _fill_table(template: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    if EACH in template:
+        items = fill(template[EACH], values)
+        rows = [fill(template[AS], {**values, "item": item}) for item in ([] if is_empty(items) else items)]
+        return [row for row in rows if not is_empty(row)]
+    if JOIN in template:
+        words = [word for word in (fill(part, values) for part in template[JOIN]) if not is_empty(word)]
+        return str(template.get(WITH, " ")).join(str(word) for word in words)
+    if JSON in template:
+        return json.dumps(fill(template[JSON], values), ensure_ascii=False, allow_nan=False)
+    members = {key: fill(member, values) for key, member in template.items()}
+    return {key: member for key, member in members.items() if not is_empty(member)}
 
 
 def fill_path(template: str, values: Mapping[str, Any]) -> str:
@@ -104,10 +140,11 @@ def fill_path(template: str, values: Mapping[str, Any]) -> str:
 
 def _path_piece(placeholder: Placeholder, values: Mapping[str, Any]) -> str:
     value = _look_up(placeholder.name, values)
-    if _is_empty(value):
+    if is_empty(value):
         raise ValueError(f"no value for {{{placeholder.name}}} in the path")
     # A model name comes from the declaration and may be several segments, such as "owner/name".
-    return quote(str(value), safe="/" if placeholder.name == "upstream_model" else "")
+    is_model = placeholder.name in ("upstream_model", "model_root")
+    return quote(str(value), safe="/" if is_model else "")
 
 
 def _fill_text(text: str, values: Mapping[str, Any]) -> Any:
@@ -115,7 +152,7 @@ def _fill_text(text: str, values: Mapping[str, Any]) -> Any:
     if len(parts) == 1 and isinstance(parts[0], Placeholder):
         return _look_up(parts[0].name, values)
     pieces = [part if isinstance(part, str) else _look_up(part.name, values) for part in parts]
-    if any(_is_empty(piece) for piece in pieces):
+    if any(is_empty(piece) for piece in pieces):
         return OMITTED
     return "".join(piece if isinstance(piece, str) else str(piece) for piece in pieces)
 
@@ -123,11 +160,24 @@ def _fill_text(text: str, values: Mapping[str, Any]) -> Any:
 def _look_up(name: str, values: Mapping[str, Any]) -> Any:
     value: Any = values
     for step in name.split("."):
-        if not isinstance(value, Mapping) or step not in value:
-            return OMITTED
-        value = value[step]
+        value = _step(value, step)
+        if value is OMITTED:
+            break
     return value
 
 
-def _is_empty(value: Any) -> bool:
+def _step(value: Any, step: str) -> Any:
+    """One step into a value: a member of a table, an item of a list by its number, or of each item."""
+    if isinstance(value, Mapping):
+        return value.get(step, OMITTED)
+    if isinstance(value, list | tuple):
+        if step.isdecimal():
+            return value[int(step)] if int(step) < len(value) else OMITTED
+        members = [_step(item, step) for item in value]
+        return OMITTED if any(is_empty(member) for member in members) else members
+    return OMITTED
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a filled value is left out of what holds it."""
     return value is OMITTED or value is None or (isinstance(value, str | list | tuple | dict) and not value)
