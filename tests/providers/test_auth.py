@@ -104,9 +104,10 @@ def test_the_volcengine_signature_is_the_one_of_its_own_client() -> None:
     headers = sign_volc_v4(auth, KEYS, call(url), MOMENT)
     assert headers["X-Date"] == "20261129T102030Z"
     assert headers["X-Content-Sha256"] == hashlib.sha256(BODY).hexdigest()
+    scope = "AKexample/20261129/cn-north-1/cv/request"
     assert headers["Authorization"] == (
-        "HMAC-SHA256 Credential=AKexample/20261129/cn-north-1/cv/request, "
-        "SignedHeaders=content-type;host;x-content-sha256;x-date, Signature=bdc11669bfdfb5b86507e6cd99e74c1944521d4fd3d718d92e7fac4b487a2dba"
+        f"HMAC-SHA256 Credential={scope}, SignedHeaders=content-type;host;x-content-sha256;x-date, "
+        "Signature=bdc11669bfdfb5b86507e6cd99e74c1944521d4fd3d718d92e7fac4b487a2dba"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from safelight.providers.building import build_provider
 from safelight.providers.declaration import Declaration
 from safelight.providers.declared import DeclaredProvider
 from safelight.providers.loading import (
@@ -15,6 +16,7 @@ from safelight.providers.loading import (
 __all__ = [
     "Declaration",
     "DeclaredProvider",
+    "build_provider",
     "capabilities_of",
     "load_declaration",
     "models_of",

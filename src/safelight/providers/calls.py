@@ -25,7 +25,7 @@ class CallComposer:
     """Composes the calls to one provider; knows its address and its credentials."""
 
     def __init__(self, base_url: str, auth: Auth, credentials: Mapping[str, str], region: str) -> None:
-        self._base_url = read_base_url(base_url)
+        self.base_url = read_base_url(base_url)
         self._known = {"credentials": dict(credentials), "region": region}
         self._authorize = build_authorizer(auth, credentials)
 
@@ -36,7 +36,7 @@ class CallComposer:
             ValueError, TypeError: it cannot be written down.
         """
         known = {**values, **self._known}
-        url = URL(link or f"{self._base_url}{fill_path(call.path, known)}", encoded=True)
+        url = URL(link or f"{self.base_url}{fill_path(call.path, known)}", encoded=True)
         query = {key: _as_text(value) for key, value in fill(call.query, known).items()}
         if query:
             url = url.update_query(query)

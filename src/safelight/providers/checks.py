@@ -9,7 +9,7 @@ from safelight.providers.auth import HeaderAuth, named, needed
 from safelight.providers.declaration import Call, Declaration, Submit
 from safelight.providers.forms import FORMS, NEEDS_DATA, NEEDS_URL
 from safelight.providers.signatures import needed_secrets, proves_body, secret_names
-from safelight.providers.templates import Placeholder, check_template, placeholders
+from safelight.providers.templates import EACH, Placeholder, check_template, placeholders
 from safelight.providers.values import (
     ATTEMPT_VALUES,
     HEADER_VALUES,
@@ -60,7 +60,9 @@ def _in_templates(declaration: Declaration) -> Iterator[str]:
 def option_names(declaration: Declaration) -> tuple[str, ...] | None:
     """The options of customers that reach the upstream; None where all are passed on as they are."""
     names: dict[str, None] = {}
-    for placeholder in _in_submits(declaration):
+    if any(placeholder.name == "seed" for _, placeholder in _in_submits(declaration)):
+        names["seed"] = None
+    for _, placeholder in _in_submits(declaration):
         if placeholder.name == "options":
             return None
         if placeholder.root == "options":
@@ -72,7 +74,7 @@ def image_forms(declaration: Declaration) -> tuple[bool, bool]:
     """Whether the pictures' bytes are needed, and whether addresses of them are."""
     forms = {
         placeholder.name.rpartition(".")[2]
-        for placeholder in _in_submits(declaration)
+        for _, placeholder in _in_submits(declaration)
         if placeholder.root in ("image", "images", "mask", "item")
     }
     return bool(forms & NEEDS_DATA), bool(forms & NEEDS_URL)
@@ -80,15 +82,14 @@ def image_forms(declaration: Declaration) -> tuple[bool, bool]:
 
 def takes_callback_url(declaration: Declaration) -> bool:
     """Whether a submit tells the upstream where to call back."""
-    return any(placeholder.name == "callback_url" for placeholder in _in_submits(declaration))
+    return any(placeholder.name == "callback_url" for _, placeholder in _in_submits(declaration))
 
 
-def _in_submits(declaration: Declaration) -> Iterator[Placeholder]:
+def _in_submits(declaration: Declaration) -> Iterator[tuple[str, Placeholder]]:
     for place, call, _ in calls_of(declaration):
         if isinstance(call, Submit):
             parts = {"query": call.query, "headers": call.headers, "body": call.body}
-            for _, placeholder in placeholders(parts, place):
-                yield placeholder
+            yield from placeholders(parts, place)
 
 
 def calls_of(declaration: Declaration) -> Iterator[tuple[str, Call, frozenset[str]]]:
@@ -134,13 +135,15 @@ def _template_faults(declaration: Declaration) -> Iterator[str]:
 
 
 def _form_faults(declaration: Declaration) -> Iterator[str]:
-    for placeholder in _in_submits(declaration):
+    """Pictures are written in a form; the list itself is only what another list is made of."""
+    for place, placeholder in _in_submits(declaration):
         name = placeholder.name
-        if placeholder.root in ("image", "images", "mask") and name.rpartition(".")[2] not in FORMS:
-            yield (
-                f"submit has {{{name}}}; say in which form, such as {{{placeholder.root}.link}}: "
-                + ", ".join(sorted(FORMS))
-            )
+        is_picture = placeholder.root in ("image", "images", "mask", "item") and not place.endswith(
+            f".{EACH}"
+        )
+        if is_picture and name.rpartition(".")[2] not in FORMS:
+            forms = ", ".join(sorted(FORMS))
+            yield f"{place} has {{{name}}}; say in which form, such as {{{placeholder.root}.link}}: {forms}"
 
 
 def _promise_faults(declaration: Declaration) -> Iterator[str]:

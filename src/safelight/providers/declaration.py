@@ -240,11 +240,13 @@ class Declaration(Section):
     """Everything that is said about one upstream. `base_url` may be left to the installation.
 
     `[auth]` may be a list: the first way whose credentials are set is taken. `hosts` are other base addresses
-    by the name of their region. `link_hosts` are further hosts that addresses from answers may name.
+    by the name of their region. `code` names the module that does what a declaration
+    cannot say. `link_hosts` are further hosts that addresses from answers may name.
     """
 
     name: ProviderName
     title: str = ""
+    code: Literal["comfyui"] | None = None
     base_url: Address | None = None
     hosts: dict[str, Address] = Field(default_factory=dict)
     region: str = ""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 
@@ -108,7 +108,7 @@ class DeclaredProvider:
         """Send one attempt, once; see `Provider.submit` for what each error means."""
         call = self._submit_call(submission)
         try:
-            outgoing = self._composer.compose(call, submission_values(self._declaration, submission))
+            outgoing = self._composer.compose(call, await self._submission_values(submission))
         except (ValueError, TypeError):
             raise ProviderRefused(
                 f"{self.name}: the submit cannot be written down",
@@ -122,6 +122,10 @@ class DeclaredProvider:
         return self._links.kept(
             await _read(outcome, lambda: self._interpreter.submitted(call, outcome, submission))
         )
+
+    async def _submission_values(self, submission: Submission) -> dict[str, Any]:
+        """What the submit's templates may speak of; a provider with code of its own prepares more."""
+        return submission_values(self._declaration, submission)
 
     async def poll(self, attempt: AttemptRef) -> ProviderUpdate:
         """Ask how an attempt stands; where pictures are fetched by a second call, make that too."""

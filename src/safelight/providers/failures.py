@@ -140,6 +140,10 @@ class ErrorReader:
         kind = SubmissionUncertain if phase == "submit" else ProviderError
         return kind(detail, provider=self._provider)
 
+    def redacted(self, text: str) -> str:
+        """A text of the upstream, fit to be kept."""
+        return self._redactor.excerpt(text)
+
     def excerpt(self, answer: Answered, *secrets: str | None) -> str:
         """The upstream's message, else the beginning of its body, fit to be kept."""
         body = self._body_of(answer)

@@ -9,10 +9,11 @@ from typing import Any
 
 from safelight.domain.provider import InputImage
 
-FORMS = frozenset({"url", "data_url", "link", "base64", "file", "type"})
-"""`link` is the address where there is one, else the data URL."""
+FORMS = frozenset({"url", "data_url", "link", "base64", "file", "type", "name"})
+"""`link` is the address where there is one, else the data URL; `name` is for upstreams that keep pictures
+under one and have code of their own to bring them there."""
 
-NEEDS_DATA = frozenset({"data_url", "link", "base64", "file"})
+NEEDS_DATA = frozenset({"data_url", "link", "base64", "file", "name"})
 NEEDS_URL = frozenset({"url", "link"})
 
 
@@ -22,10 +23,11 @@ class FilePart:
 
     content_type: str
     data: bytes = field(repr=False)
+    given_name: str = ""
 
     @property
     def name(self) -> str:
-        return f"image.{self.content_type.rpartition('/')[2]}"
+        return self.given_name or f"image.{self.content_type.rpartition('/')[2]}"
 
 
 class ImageForms(Mapping[str, Any]):

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-EACH, AS, JOIN, WITH, JSON = "$each", "$as", "$join", "$with", "$json"
+EACH, AS, JOIN, WITH, JSON, FIRST = "$each", "$as", "$join", "$with", "$json", "$first"
 """Tables with a meaning: `{"$each", "$as"}` is a list made of another one, `{"$join", "$with"}` joins the
-texts that are there, `{"$json"}` is a table written as JSON text."""
+texts that are there, `{"$json"}` is a table written as JSON text, `{"$first"}` the first value that is there."""
 
-_SHAPES = (frozenset({EACH, AS}), frozenset({JOIN}), frozenset({JOIN, WITH}), frozenset({JSON}))
+_SHAPES = tuple(frozenset(words) for words in ({EACH, AS}, {JOIN}, {JOIN, WITH}, {JSON}, {FIRST}))
 _TOKEN = re.compile(r"\{\{|\}\}|\{([a-z_]+(?:\.[A-Za-z0-9_-]+)*)\}|[{}]|[^{}]+")
 
 
@@ -97,8 +97,8 @@ def _check_shapes(template: Any, place: str) -> None:
         words = frozenset(key for key in template if key.startswith("$"))
         if words and (words not in _SHAPES or len(words) != len(template)):
             raise ValueError(
-                f'{place} is not a table with a meaning; write {{"$each", "$as"}}, {{"$join", "$with"}} '
-                'or {"$json"} and nothing beside it'
+                f'{place} is not a table with a meaning; write {{"$each", "$as"}}, {{"$join", "$with"}}, '
+                '{"$json"} or {"$first"} and nothing beside it'
             )
         for key, member in template.items():
             _check_shapes(member, f"{place}.{key}")
@@ -127,6 +127,8 @@ def _fill_table(template: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     if JOIN in template:
         words = [word for word in (fill(part, values) for part in template[JOIN]) if not is_empty(word)]
         return str(template.get(WITH, " ")).join(str(word) for word in words)
+    if FIRST in template:
+        return next((value for part in template[FIRST] if not is_empty(value := fill(part, values))), OMITTED)
     if JSON in template:
         return json.dumps(fill(template[JSON], values), ensure_ascii=False, allow_nan=False)
     members = {key: fill(member, values) for key, member in template.items()}

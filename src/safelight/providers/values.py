@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 from typing import Any
+from zlib import crc32
 
 from safelight.domain.provider import AttemptRef, Submission
 from safelight.providers.declaration import Declaration, DeclaredModel, Submit
@@ -26,7 +27,7 @@ ATTEMPT_VALUES = frozenset(
 )
 SUBMIT_VALUES = (ATTEMPT_VALUES - {"provider_ref"}) | {
     *("prompt", "n", "size", "size_star", "size_colon", "size_word", "width", "height"),
-    *("aspect_ratio", "ratio", "ratio_x", "images", "image", "mask", "options", "callback_url"),
+    *("aspect_ratio", "ratio", "ratio_x", "images", "image", "mask", "options", "seed", "callback_url"),
 }
 LOOK_UP_VALUES = ATTEMPT_VALUES - {"provider_ref"}
 LIST_VALUES = frozenset({"since", "until", "cursor", "page", "offset", "limit", "region", "credentials"})
@@ -61,6 +62,7 @@ def submission_values(declaration: Declaration, submission: Submission) -> dict[
         "image": images[0] if images else None,
         "mask": ImageForms(submission.mask) if submission.mask else None,
         "options": submission.options,
+        "seed": _seed(submission),
         "callback_url": submission.callback_url,
     }
 
@@ -91,6 +93,11 @@ def _of_model(declaration: Declaration, upstream_model: str) -> dict[str, Any]:
         "model_root": "/".join(upstream_model.split("/")[:2]),
         "model": model.values if model else {},
     }
+
+
+def _seed(submission: Submission) -> Any:
+    """The customer's seed, else one of our own for upstreams that must be told one."""
+    return submission.options.get("seed", crc32(submission.reference.encode()))
 
 
 def _size_word(submit: Submit, submission: Submission) -> str | int | None:
