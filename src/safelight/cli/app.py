@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from safelight import __version__
-from safelight.cli import bench, doctor, keys, lab, serving, submit, tasks
+from safelight.cli import bench, doctor, keys, lab, providers, serving, submit, tasks
 from safelight.cli import credits as ledger
 
 app = typer.Typer(
@@ -49,5 +49,6 @@ app.add_typer(submit.commands)
 app.add_typer(tasks.commands, name="tasks")
 app.add_typer(ledger.commands, name="credits")
 app.add_typer(keys.commands, name="keys")
+app.add_typer(providers.commands, name="providers")
 app.add_typer(doctor.commands)
 app.add_typer(bench.commands)

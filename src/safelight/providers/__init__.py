@@ -11,6 +11,7 @@ from safelight.providers.loading import (
     models_of,
     packaged_declaration,
     packaged_names,
+    packaged_text,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "models_of",
     "packaged_declaration",
     "packaged_names",
+    "packaged_text",
 ]

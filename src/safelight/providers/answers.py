@@ -101,10 +101,9 @@ class AnswerReader:
         return value if isinstance(value, str) and value else None
 
     def _status(self, word: Any, dialect: Dialect, http_status: int | None) -> UpdateStatus:
-        if http_status is not None:
-            for one in dialect.statuses_by_http:
-                if one.status.holds(http_status):
-                    return UpdateStatus(one.means)
+        by_http = dialect.by_http(http_status)
+        if by_http is not None:
+            return by_http
         if word is None and dialect.status_if_absent is not None:
             return dialect.status_if_absent
         if not _is_word(word):

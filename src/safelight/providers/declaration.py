@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from safelight.domain.provider import AfterUncertain, MaskStyle, Trust
+from safelight.domain.provider import AfterUncertain, MaskStyle, Submission, Trust
 from safelight.providers.auth import Auth, HeaderAuth
 from safelight.providers.dialect import Dialect, FailureCode, FailureRule
 from safelight.providers.documents import TimeFormat
@@ -54,11 +54,15 @@ class Call(Section):
 
 
 class Variant(Section):
-    """Another way to send some attempts: where all its conditions hold, what it sets replaces [submit]."""
+    """Another way to send some attempts: where all its conditions hold, what it sets replaces [submit].
+
+    `is_many` is about attempts that ask for more than one picture.
+    """
 
     operations: tuple[Operation, ...] = ()
     models: tuple[str, ...] = ()
     has_mask: bool | None = None
+    is_many: bool | None = None
     path: Path | None = None
     query: Template | None = None
     headers: dict[str, str] | None = None
@@ -69,20 +73,40 @@ class Variant(Section):
 
     @model_validator(mode="after")
     def _check_conditions(self) -> Self:
-        if not self.operations and not self.models and self.has_mask is None:
-            raise ValueError("a variant needs a condition: 'operations', 'models' or 'has_mask'")
+        if not self.operations and not self.models and self.has_mask is None and self.is_many is None:
+            raise ValueError("a variant needs a condition: 'operations', 'models', 'has_mask' or 'is_many'")
         return self
 
-    def fits(self, operation: str, upstream_model: str, *, has_mask: bool) -> bool:
+    def fits(self, operation: str, upstream_model: str, *, has_mask: bool, is_many: bool) -> bool:
         """Whether an attempt is sent in this way."""
         return (
             (not self.operations or operation in self.operations)
             and (not self.models or upstream_model in self.models)
             and self.has_mask in (None, has_mask)
+            and self.is_many in (None, is_many)
         )
 
 
-_CONDITIONS = frozenset({"operations", "models", "has_mask"})
+_CONDITIONS = frozenset({"operations", "models", "has_mask", "is_many"})
+
+
+class Stream(Section):
+    """An answer as server-sent events. It is asked for, with `body` added, where somebody listens.
+
+    Events go by the name on their `event` line, else by their `type`. Each of `progress` is one of `steps`
+    done ("n": as many as pictures were asked for). Those of `kept` are collected as `{"events": [...]}`, which
+    `answer` reads; one of `final` completes it, and without one it is no answer. One of `errors` is read like
+    an error answer of status 500. `is_many` limits it to attempts that ask for several pictures, or for one.
+    """
+
+    body: dict[str, str | int | bool]
+    progress: tuple[str, ...] = ()
+    steps: Annotated[int, Field(ge=1)] | Literal["n"] = "n"
+    kept: tuple[str, ...] = ()
+    final: tuple[str, ...] = Field(min_length=1)
+    errors: tuple[str, ...] = ("error",)
+    is_many: bool | None = None
+    answer: Dialect
 
 
 class Submit(Call):
@@ -99,7 +123,20 @@ class Submit(Call):
     max_answer_bytes: int = Field(MAX_PICTURE_ANSWER_BYTES, gt=0)
     sizes: dict[str, str | int] = Field(default_factory=dict)
     mask_style: MaskStyle = MaskStyle.WHITE
+    stream: Stream | None = None
     variants: tuple[Variant, ...] = ()
+
+    def fitting(self, submission: Submission) -> Submit:
+        """This call as it is made for one submission: by the first variant that fits, if there is one."""
+        for variant in self.variants:
+            if variant.fits(
+                submission.operation,
+                submission.upstream_model,
+                has_mask=submission.mask is not None,
+                is_many=submission.n > 1,
+            ):
+                return self.varied(variant)
+        return self
 
     def varied(self, variant: Variant) -> Submit:
         """This call with what the variant replaces."""
@@ -117,12 +154,15 @@ class Listing(Call):
     """One page of the upstream's records, by window where it knows one.
 
     Pages follow a `cursor` that the answer names, a `page` number from `first_page` on, or an `offset`; the
-    last two end with a page that is not full. `newest_first` ends the reading at a record before the window.
+    last two end with a page that is not full. Where the answer names the next page's address,
+    `next_parameter` is the query parameter in it that is the cursor. `newest_first` ends the reading at a
+    record before the window.
     """
 
     records: Pick
     paging: Literal["cursor", "page", "offset"] = "cursor"
     next_cursor: Pick | None = None
+    next_parameter: str | None = None
     first_page: int = Field(1, ge=0)
     has_more: Pick | None = None
     newest_first: bool = False

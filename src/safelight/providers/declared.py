@@ -24,13 +24,14 @@ from safelight.errors import CallbackRejected, ConfigurationError, ProviderError
 from safelight.providers.auth import choose
 from safelight.providers.calls import CallComposer
 from safelight.providers.checks import missing_credentials
-from safelight.providers.declaration import Call, Declaration, Phase, Submit
+from safelight.providers.declaration import Call, Declaration, Phase
 from safelight.providers.documents import write_time
-from safelight.providers.exchange import Answered, exchange
+from safelight.providers.exchange import Answered, exchange, read_whole
 from safelight.providers.interpretation import Interpreter
 from safelight.providers.links import LinkFilter
 from safelight.providers.loading import capabilities_of
 from safelight.providers.redaction import Redactor
+from safelight.providers.streams import listener_for
 from safelight.providers.values import Values, attempt_values, submission_values
 from safelight.providers.verifiers import AcceptAll, Verifier, build_verifier
 
@@ -106,9 +107,11 @@ class DeclaredProvider:
 
     async def submit(self, submission: Submission) -> ProviderUpdate:
         """Send one attempt, once; see `Provider.submit` for what each error means."""
-        call = self._submit_call(submission)
+        call = self._declaration.submit.fitting(submission)
+        listener = listener_for(call, submission)
+        asking = listener.call if listener else call
         try:
-            outgoing = self._composer.compose(call, await self._submission_values(submission))
+            outgoing = self._composer.compose(asking, await self._submission_values(submission))
         except (ValueError, TypeError):
             raise ProviderRefused(
                 f"{self.name}: the submit cannot be written down",
@@ -116,11 +119,12 @@ class DeclaredProvider:
                 failure_code="invalid_request",
                 provider=self.name,
             ) from None
-        outcome = await exchange(self._session, outgoing)
+        outcome = await exchange(self._session, outgoing, listener.read if listener else read_whole)
         if not isinstance(outcome, Answered):
             raise self._interpreter.errors.network_error("submit", outcome)
+        answered = listener.answered_call if listener else call
         return self._links.kept(
-            await _read(outcome, lambda: self._interpreter.submitted(call, outcome, submission))
+            await _read(outcome, lambda: self._interpreter.submitted(answered, outcome, submission))
         )
 
     async def _submission_values(self, submission: Submission) -> dict[str, Any]:
@@ -191,15 +195,6 @@ class DeclaredProvider:
         if attempt.provider_ref is None:
             raise ProviderError(f"{self.name} knows this attempt by a provider_ref only", provider=self.name)
         return attempt_values(self._declaration, attempt)
-
-    def _submit_call(self, submission: Submission) -> Submit:
-        submit = self._declaration.submit
-        for variant in submit.variants:
-            if variant.fits(
-                submission.operation, submission.upstream_model, has_mask=submission.mask is not None
-            ):
-                return submit.varied(variant)
-        return submit
 
     async def _ask(self, phase: Phase, call: Call, values: Values, link: str | None = None) -> Answered:
         try:

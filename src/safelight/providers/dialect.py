@@ -40,10 +40,13 @@ class Outputs(Section):
 
 
 class HttpStatus(Section):
-    """The statuses of an answer that stand for a state, for upstreams whose state is nowhere else."""
+    """The statuses of an answer that stand for a state, for upstreams whose state is nowhere else.
+
+    Such an answer may be empty. `canceled` is for a cancel that is confirmed by its status alone.
+    """
 
     status: StatusRange
-    means: Literal[UpdateStatus.QUEUED, UpdateStatus.RUNNING, UpdateStatus.SUCCEEDED]
+    means: Literal[UpdateStatus.QUEUED, UpdateStatus.RUNNING, UpdateStatus.SUCCEEDED, UpdateStatus.CANCELED]
 
 
 class Dialect(Section):
@@ -75,6 +78,13 @@ class Dialect(Section):
     created_at: Pick | None = None
     created_at_format: TimeFormat = "unix"
     links: dict[LinkName, Pick] = Field(default_factory=dict)
+
+    def by_http(self, http_status: int | None) -> UpdateStatus | None:
+        """The state for which the status of an answer stands by itself."""
+        if http_status is None:
+            return None
+        held = (one.means for one in self.statuses_by_http if one.status.holds(http_status))
+        return next((UpdateStatus(means) for means in held), None)
 
     def overridden_by(self, narrower: Dialect | None) -> Dialect:
         """This dialect with the keys that the narrower table sets."""

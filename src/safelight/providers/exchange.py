@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -14,7 +14,7 @@ MAX_PICTURE_ANSWER_BYTES = 64 * 1024 * 1024
 CONNECT_TIMEOUT_S = 10.0
 """Includes the wait for a free connection of the session."""
 
-_CHUNK_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,33 @@ class Answered:
 Outcome = NotSent | SentWithoutAnswer | Answered
 
 
-async def exchange(session: aiohttp.ClientSession, call: OutgoingCall) -> Outcome:
+Read = Callable[[aiohttp.ClientResponse, int], Awaitable[Outcome]]
+"""Reads an answer of at most so many bytes."""
+
+
+async def read_whole(response: aiohttp.ClientResponse, limit: int) -> Outcome:
+    """The answer once all of it is there."""
+    chunks: list[bytes] = []
+    size = 0
+    # Chunks are counted after decompression, so that a small body cannot unpack without end.
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
+        size += len(chunk)
+        if size > limit:
+            response.close()
+            return SentWithoutAnswer("answer_too_large")
+        chunks.append(chunk)
+    return Answered(response.status, headers_of(response), b"".join(chunks))
+
+
+def headers_of(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """The answer's headers by their lower-case names."""
+    headers: dict[str, str] = {}
+    for name, value in response.headers.items():
+        headers.setdefault(name.lower(), value)
+    return headers
+
+
+async def exchange(session: aiohttp.ClientSession, call: OutgoingCall, read: Read = read_whole) -> Outcome:
     """Send one call once; redirects are answers, and cancellation passes through."""
     connect_s = min(CONNECT_TIMEOUT_S, call.timeout_s / 2)
     timeout = aiohttp.ClientTimeout(total=call.timeout_s, connect=connect_s, sock_connect=connect_s)
@@ -72,7 +98,7 @@ async def exchange(session: aiohttp.ClientSession, call: OutgoingCall) -> Outcom
             timeout=timeout,
             allow_redirects=False,
         ) as response:
-            return await _read(response, call.max_answer_bytes)
+            return await read(response, call.max_answer_bytes)
     except _NEVER_SENT as error:
         return NotSent(type(error).__name__)
     # The text of these errors may hold the address, and that a token: only the type is kept.
@@ -89,19 +115,3 @@ _NEVER_SENT = (
     aiohttp.ServerFingerprintMismatch,
     aiohttp.InvalidURL,
 )
-
-
-async def _read(response: aiohttp.ClientResponse, limit: int) -> Outcome:
-    chunks: list[bytes] = []
-    size = 0
-    # Chunks are counted after decompression, so that a small body cannot unpack without end.
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-        size += len(chunk)
-        if size > limit:
-            response.close()
-            return SentWithoutAnswer("answer_too_large")
-        chunks.append(chunk)
-    headers: dict[str, str] = {}
-    for name, value in response.headers.items():
-        headers.setdefault(name.lower(), value)
-    return Answered(response.status, headers, b"".join(chunks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import structlog
 
@@ -150,6 +150,8 @@ class Interpreter:
         """The answer's JSON; None where the call did not succeed; raises Unreadable."""
         if answer.status not in call.accepted or self.errors.judge(phase, answer) is not None:
             return None
+        if not answer.body and self._dialect(call).by_http(answer.status) is not None:
+            return {}  # a 204: its status has said everything
         document = parse_object(answer.body, takes_list=True)
         return document if call.success_if is None or pick(call.success_if, document) else None
 
@@ -208,7 +210,7 @@ def _following(call: Listing, document: Mapping[str, Any], count: int, cursor: s
     """Where the next page begins; None after the last one."""
     if call.paging == "cursor":
         following = pick(call.next_cursor, document)
-        return None if following in (None, "", False) else _read_cursor(following)
+        return None if following in (None, "", False) else _read_cursor(following, call.next_parameter)
     has_more = bool(pick(call.has_more, document)) if call.has_more else count >= call.limit
     if not has_more or not count:
         return None
@@ -216,7 +218,10 @@ def _following(call: Listing, document: Mapping[str, Any], count: int, cursor: s
     return str(int(cursor or (call.first_page if is_page else 0)) + (1 if is_page else count))
 
 
-def _read_cursor(value: Any) -> str:
+def _read_cursor(value: Any, parameter: str | None) -> str:
+    if parameter is not None:
+        named = parse_qs(urlsplit(value).query).get(parameter) if isinstance(value, str) else None
+        value = named[0] if named else None
     if isinstance(value, bool) or not isinstance(value, str | int) or len(str(value)) > 1_024:
         raise Unreadable("bad_cursor")
     return str(value)

@@ -55,16 +55,20 @@ def packaged_names() -> tuple[str, ...]:
     )
 
 
-def packaged_declaration(name: str, *, values: Mapping[str, str] | None = None) -> Declaration:
-    """One of the declarations that come with safelight; raises ConfigurationError for another name."""
+def packaged_text(name: str) -> str:
+    """The text of one of the declarations that come with safelight; raises ConfigurationError for another name."""
     if name not in packaged_names():
         raise ConfigurationError(
             f"no declaration is called {name!r}; there are {', '.join(packaged_names())}"
         )
-    text = (resources.files("safelight.providers") / "declarations" / f"{name}.toml").read_text(
+    return (resources.files("safelight.providers") / "declarations" / f"{name}.toml").read_text(
         encoding="utf-8"
     )
-    return load_declaration(text, values=values)
+
+
+def packaged_declaration(name: str, *, values: Mapping[str, str] | None = None) -> Declaration:
+    """One of the declarations that come with safelight; raises ConfigurationError for another name."""
+    return load_declaration(packaged_text(name), values=values)
 
 
 def models_of(declaration: Declaration) -> tuple[Model, ...]:

@@ -115,8 +115,16 @@ def fill(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, Mapping):
         return _fill_table(template, values)
     if isinstance(template, list | tuple):
-        return [item for item in (fill(member, values) for member in template) if not is_empty(item)]
+        return [item for member in template for item in _items(member, values)]
     return template
+
+
+def _items(member: Any, values: Mapping[str, Any]) -> list[Any]:
+    """What a member of a list becomes: one item or none; of an `$each` its items, beside the others."""
+    value = fill(member, values)
+    if isinstance(member, Mapping) and EACH in member:
+        return list(value)
+    return [] if is_empty(value) else [value]
 
 
 def _fill_table(template: Mapping[str, Any], values: Mapping[str, Any]) -> Any:

@@ -1,0 +1,197 @@
+"""Cases about submits: accepted as asked, refused in every documented way, and answers that say nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import partial
+
+from safelight.cli.conformance.cases import Case
+from safelight.cli.conformance.mailbox import picture
+from safelight.cli.conformance.workbench import Nonconformity, Outcome, Workbench, expect, without_links
+from safelight.domain.provider import AfterUncertain, MaskStyle, UpdateStatus
+from safelight.errors import ProviderError
+from safelight.providers.declaration import DeclaredModel
+
+EXPECTED = {
+    "invalid_request": ("failed", "invalid_request"),
+    "content_blocked": ("blocked", "content_blocked"),
+    "credentials": ("turned_away", "credentials"),
+    "funds": ("turned_away", "funds"),
+    "rate_limited": ("turned_away", "rate_limited"),
+    "concurrency_limited": ("turned_away", "rate_limited"),
+    "upstream_fault": ("failed", "upstream_fault"),
+}
+"""What each situation of the lab must be read as."""
+GATEWAYS = (
+    *("html_502", "empty_500", "empty_200", "garbage_200", "html_200", "truncated_json"),
+    *("reset_before", "reset_after_head", "redirect", "hang"),
+)
+MOST_SHAPES = 6
+
+
+def submit_cases(bench: Workbench) -> Iterator[Case]:
+    """Every case about submits."""
+    for model in bench.declaration.models:
+        for operation in model.operations:
+            yield Case(f"accepted: {model.name} {operation}", partial(_accepted, bench, model, operation))
+        yield Case(f"accepted: {model.name} with n, sizes and options", partial(_shapes, bench, model))
+        if model.takes_mask:
+            yield Case(f"accepted: {model.name} edit with a mask", partial(_masked, bench, model))
+    for situation, expected in EXPECTED.items():
+        for way in bench.dialect["refusals"].get(situation, ()):
+            yield Case(f"refused: {situation} ({way})", partial(_refused, bench, situation, way, expected))
+    if bench.dialect["refusals"].get("credentials"):
+        yield Case("refused: another key", partial(_wrong_key, bench))
+    for how in GATEWAYS:
+        for is_accepted in (False, True):
+            name = f"uncertain: {how} {'after' if is_accepted else 'before'} acceptance"
+            yield Case(name, partial(_uncertain, bench, how, is_accepted=is_accepted))
+    yield Case("not sent: nobody listens", partial(_nobody, bench))
+    if bench.capabilities.after_uncertain is AfterUncertain.SAME_KEY:
+        yield Case("the same key again is the same attempt", partial(_same_key, bench))
+    if bench.capabilities.can_look_up:
+        yield Case("an attempt is found by our reference", partial(_looked_up, bench))
+        yield Case("an unknown reference is not found", partial(_not_found, bench))
+
+
+async def _accepted(bench: Workbench, model: DeclaredModel, operation: str) -> None:
+    await bench.turn()
+    before = await bench.accepted()
+    submission = bench.submission(model, operation=operation)
+    outcome = await bench.submit(submission)
+    _expect_taken(bench, outcome)
+    expect(await bench.accepted() == before + 1, "one submit is not one job upstream")
+    witness = await bench.witness()
+    expect(submission.prompt in witness["prompt"], f"the prompt arrives as {witness['prompt']!r}")
+    expect(witness["n"] == 1, f"one picture arrives as n = {witness['n']}")
+    if operation == "edit":
+        arrived = [hashlib.sha256(image.data).hexdigest() for image in submission.images]
+        expect(witness["inputs"] == arrived, "the picture to be edited does not arrive as it is")
+    if bench.features["reference"] and submission.reference != witness["reference"]:
+        raise Nonconformity("the upstream has a field for our reference, and does not get it")
+    if submission.callback_url is not None and bench.features["callback"] == "task":
+        token = submission.callback_url.rpartition("/")[2]
+        expect(witness["callback_token"] == token, "the callback address does not arrive")
+
+
+async def _shapes(bench: Workbench, model: DeclaredModel) -> None:
+    """The most pictures, every size that is offered, and every option that is passed on."""
+    await bench.turn()
+    shapes = [{"size": size, "aspect_ratio": None} for size in model.sizes if size]
+    shapes += [{"size": None, "aspect_ratio": ratio} for ratio in model.aspect_ratios if ratio]
+    if "" in model.sizes:
+        shapes.append({"size": "1024x1024", "aspect_ratio": None})
+    shapes.append({"size": None, "aspect_ratio": None})
+    for shape in shapes:
+        outcome = await bench.submit(bench.submission(model, **shape))
+        _expect_taken(bench, outcome, f"with {shape}")
+        witness = await bench.witness()
+        if shape["size"] and witness["size"] not in (shape["size"], "0x0"):
+            expect(
+                _is_same_ratio(shape["size"], witness["size"]),
+                f"{shape['size']} arrives as {witness['size']}",
+            )
+    if model.max_n > 1:
+        outcome = await bench.submit(bench.submission(model, n=model.max_n))
+        _expect_taken(bench, outcome, f"with n = {model.max_n}")
+        arrived = (await bench.witness())["n"]
+        expect(arrived == model.max_n, f"n = {model.max_n} arrives as {arrived}")
+
+
+def _is_same_ratio(ours: str, theirs: str) -> bool:
+    width, height = (int(side) for side in ours.split("x"))
+    their_width, their_height = (int(side) for side in theirs.split("x"))
+    return abs(width / height - their_width / their_height) < 0.02
+
+
+async def _masked(bench: Workbench, model: DeclaredModel) -> None:
+    await bench.turn()
+    names = {MaskStyle.WHITE: "white", MaskStyle.BLACK: "black", MaskStyle.CLEAR: "clear"}
+    name = names[bench.capabilities.mask_style]
+    submission = bench.submission(model, operation="edit", mask=bench.image(name))
+    _expect_taken(bench, await bench.submit(submission))
+    witness = await bench.witness()
+    expect(witness["mask"] == hashlib.sha256(picture(name)).hexdigest(), "the mask does not arrive as it is")
+
+
+async def _refused(bench: Workbench, situation: str, way: str, expected: tuple[str, str]) -> None:
+    await bench.turn(refuse=situation, refuse_way=way, refuse_where="submit")
+    before = await bench.accepted()
+    outcome = await bench.submit(bench.submission())
+    seen = (outcome.word, str(outcome.reason))
+    if situation == "upstream_fault" and seen[0] == "uncertain" and _doubts(bench):
+        return
+    expect(seen == expected, f"is read as {seen[0]} {seen[1]}, and is {expected[0]} {expected[1]}")
+    expect(await bench.accepted() == before, "a refused submit is sent again")
+    if situation == "rate_limited":
+        is_told = outcome.retry_after_s is not None
+        expect(is_told == (way != "none"), f"Retry-After is read as {outcome.retry_after_s}")
+
+
+def _doubts(bench: Workbench) -> bool:
+    """Whether the declaration says of some fault that it may hide an acceptance: the safe reading."""
+    return any(rule.outcome == "ambiguous" for rule in bench.declaration.errors.rules)
+
+
+async def _wrong_key(bench: Workbench) -> None:
+    await bench.turn()
+    names = [name for name in bench.dialect["credentials"] if not name.startswith("callback")]
+    wrong = bench.built(credentials=dict.fromkeys(names, "lab-test-wrong-credential"))
+    outcome = await bench.submit(bench.submission(), wrong)
+    expect((outcome.word, outcome.reason) == ("turned_away", "credentials"), f"is read as {outcome}")
+
+
+async def _uncertain(bench: Workbench, how: str, *, is_accepted: bool) -> None:
+    await bench.turn(gateway={"where": "submit", "how": how, "is_accepted": is_accepted})
+    strays = (await bench.ledger())["strays"]
+    outcome = await bench.submit(bench.submission(), bench.built(patience_s=0.4) if how == "hang" else None)
+    expect(
+        outcome.word == "uncertain", f"is read as {outcome.word} {outcome.reason}, though it may be accepted"
+    )
+    expect((await bench.ledger())["strays"] == strays, "a redirect is followed with our credentials")
+
+
+async def _nobody(bench: Workbench) -> None:
+    outcome = await bench.submit(bench.submission(), bench.built(base_url="http://127.0.0.1:1"))
+    expect((outcome.word, outcome.reason) == ("turned_away", "not_sent"), f"is read as {outcome}")
+
+
+async def _same_key(bench: Workbench) -> None:
+    await bench.turn(gateway={"where": "submit", "how": "reset_after_head", "is_accepted": True, "times": 1})
+    submission = bench.submission()
+    expect((await bench.submit(submission)).word == "uncertain", "a lost answer is not uncertain")
+    again = await bench.submit(submission)
+    _expect_taken(bench, again, "under the same key again")
+    witness = await bench.witness()
+    expect(witness["times_accepted"] == 1, "the same key makes a second job")
+
+
+async def _looked_up(bench: Workbench) -> None:
+    await bench.turn(gateway={"where": "submit", "how": "reset_after_head", "is_accepted": True, "times": 1})
+    submission = bench.submission()
+    expect((await bench.submit(submission)).word == "uncertain", "a lost answer is not uncertain")
+    found = await bench.provider.look_up(bench.attempt(submission, None))
+    if found is None or found.provider_ref is None:
+        raise Nonconformity("an accepted attempt is not found by its reference")
+    attempt = without_links(bench.attempt(submission, found))
+    final = await bench.finish(attempt, Outcome("accepted", update=found))
+    expect(final.status is UpdateStatus.SUCCEEDED, f"the found attempt ends {final.status}")
+
+
+async def _not_found(bench: Workbench) -> None:
+    await bench.turn()
+    try:
+        found = await bench.provider.look_up(bench.attempt(bench.submission(), None))
+    except ProviderError as error:
+        raise Nonconformity(
+            f"looking for an unknown reference is an error: {error} {error.excerpt}"
+        ) from None
+    expect(found is None, "a reference that nobody sent is found")
+
+
+def _expect_taken(bench: Workbench, outcome: Outcome, what: str = "") -> None:
+    wanted = "done" if bench.capabilities.is_synchronous else "accepted"
+    # An upstream may draw so fast that its answer to the submit has the pictures already.
+    if outcome.word not in (wanted, "done"):
+        raise Nonconformity(f"a plain submit {what} is {outcome.word} {outcome.reason}: {bench.told[-1:]}")

@@ -1,0 +1,158 @@
+"""One task with a provider, past the service: submit, poll, fetch, save."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import aiohttp
+from pydantic import SecretStr
+
+from safelight.assets.fetch import Fetcher
+from safelight.cli.output import print_line
+from safelight.domain.provider import AttemptRef, Output, ProviderUpdate, Submission, UpdateStatus
+from safelight.errors import ConfigurationError, ProviderError, RequestError
+from safelight.lab.child import start_lab
+from safelight.providers import DeclaredProvider, build_provider
+from safelight.providers.declaration import Declaration, DeclaredModel
+
+GIVE_UP_S = 900.0
+FIRST_GAP_S, LAST_GAP_S = 0.5, 10.0
+OPEN = frozenset({UpdateStatus.QUEUED, UpdateStatus.RUNNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What to make; `lab` names the lab's upstream to ask instead of the real one."""
+
+    prompt: str
+    model: str | None
+    output: Path
+    lab: str | None
+
+
+async def make_picture(declaration: Declaration, trial: Trial) -> None:
+    """Make it, and say every step.
+
+    Raises:
+        ProviderError: the provider refuses, or does not answer.
+        RequestError: it made no picture.
+    """
+    model = _model(declaration, trial.model)
+    async with _provider(declaration, trial.lab) as (provider, origins):
+        submission = _submission(model, trial.prompt)
+        print_line(f"submit: {provider.name}, {model.name}, reference {submission.reference}")
+        update = await provider.submit(submission)
+        final = await _followed(provider, submission, update)
+        if final.status is not UpdateStatus.SUCCEEDED or not final.outputs:
+            why = f"{final.failure.failure_class} ({final.failure.code})" if final.failure else "no picture"
+            raise RequestError(502, "no-picture", f"it ended {final.status}: {why} {final.excerpt}".strip())
+        raw = await _bytes_of(final.outputs[0], origins)
+        trial.output.write_bytes(raw)
+        print_line(f"saved: {trial.output} ({len(raw)} bytes)")
+
+
+async def _followed(
+    provider: DeclaredProvider, submission: Submission, update: ProviderUpdate
+) -> ProviderUpdate:
+    attempt = AttemptRef(
+        submission.reference,
+        update.provider_ref,
+        submission.upstream_model,
+        submission.operation,
+        links=update.links,
+    )
+    gap_s, word = max(FIRST_GAP_S, provider.capabilities.min_poll_gap_s), None
+    async with asyncio.timeout(GIVE_UP_S):
+        while update.status in OPEN:
+            if update.upstream_status != word:
+                word = update.upstream_status
+                print_line(f"  {update.status}: {word or 'accepted'}, id {attempt.provider_ref}")
+            await asyncio.sleep(gap_s)
+            gap_s = min(gap_s * 1.5, max(LAST_GAP_S, provider.capabilities.min_poll_gap_s))
+            # A look that fails says nothing about the task.
+            with contextlib.suppress(ProviderError):
+                update = await provider.poll(attempt)
+    return update
+
+
+@contextlib.asynccontextmanager
+async def _provider(
+    declaration: Declaration, lab: str | None
+) -> AsyncIterator[tuple[DeclaredProvider, tuple[str, ...]]]:
+    """The provider, and the origins that its results may come from although they are private."""
+    jar = aiohttp.DummyCookieJar()
+    async with contextlib.AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False, cookie_jar=jar))
+        if lab is None:
+            yield _configured(declaration, session), ()
+            return
+        folder = stack.enter_context(TemporaryDirectory(prefix="safelight-lab-"))
+        child = await start_lab(host="127.0.0.1", port=0, data_dir=Path(folder), knobs="{}")
+        stack.push_async_callback(child.stop)
+        async with session.get(f"{child.url}/lab/dialects/{lab}") as answer:
+            if answer.status != 200:
+                raise ConfigurationError(f"the lab has no dialect {lab!r}")
+            credentials = (await answer.json())["credentials"]
+        provider = build_provider(
+            declaration,
+            credentials={name: SecretStr(value) for name, value in credentials.items()},
+            session=session,
+            base_url=f"{child.url}/{lab}",
+        )
+        yield provider, (child.url,)
+
+
+def _configured(declaration: Declaration, session: aiohttp.ClientSession) -> DeclaredProvider:
+    """The provider as this installation has it: from its settings and its environment."""
+    from safelight.settings import load_settings
+    from safelight.upstreams import read_keys
+
+    key = next((key for key in read_keys(load_settings()) if key.declaration.name == declaration.name), None)
+    return build_provider(
+        declaration,
+        credentials=key.credentials if key else {},
+        session=session,
+        base_url=key.base_url if key else None,
+        region=key.region if key else None,
+        jwks_url=key.jwks_url if key else None,
+    )
+
+
+def _model(declaration: Declaration, name: str | None) -> DeclaredModel:
+    for model in declaration.models:
+        if name in (None, model.name) and (name is not None or "generate" in model.operations):
+            return model
+    raise ConfigurationError(
+        f"{declaration.name} has no model {name or 'that generates'}; "
+        f"there are {', '.join(model.name for model in declaration.models)}"
+    )
+
+
+def _submission(model: DeclaredModel, prompt: str) -> Submission:
+    size = next((size for size in model.sizes if size), None)
+    ratio = next((ratio for ratio in model.aspect_ratios if ratio), None)
+    return Submission(
+        reference=f"{uuid4().hex}-1",
+        upstream_model=model.upstream_model or model.name,
+        operation="generate",
+        prompt=prompt,
+        n=1,
+        size=size,
+        aspect_ratio=None if size else ratio,
+        images=(),
+        options={},
+        callback_url=None,
+    )
+
+
+async def _bytes_of(output: Output, origins: tuple[str, ...]) -> bytes:
+    if output.data is not None:
+        return output.data
+    async with Fetcher(origins) as fetcher:
+        return await fetcher.fetch(str(output.url))
