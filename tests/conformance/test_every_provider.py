@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from safelight.cli.conformance.run import open_workbench, run_cases, running_lab_child
-from safelight.lab.dialects import all_dialects
+from safelight.lab.dialects import dialect_names
 from safelight.providers import packaged_declaration, packaged_names
 
 OWN_SHAPES = ("lab-callback", "lab-poll", "lab-sync")
@@ -23,7 +23,7 @@ async def lab_url() -> AsyncIterator[str]:
 
 
 def test_every_provider_has_a_dialect_to_be_tested_against() -> None:
-    assert PROVIDERS == sorted(all_dialects())
+    assert PROVIDERS == sorted(dialect_names())
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

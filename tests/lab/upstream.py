@@ -83,15 +83,17 @@ class Receiver:
 
 
 @asynccontextmanager
-async def open_upstream(data_dir: Path, knobs: dict[str, Any] | None = None) -> AsyncIterator[Upstream]:
+async def open_upstream(
+    data_dir: Path, knobs: dict[str, Any] | None = None, *, port: int = 0
+) -> AsyncIterator[Upstream]:
     """A lab in this process."""
     lab = running_lab(
         host="127.0.0.1",
-        port=0,
+        port=port,
         data_dir=data_dir,
         knobs=Knobs().merged(QUICK | (knobs or {})),
         api_key="lab-key",
         callback_secret="lab-secret",
     )
-    async with lab as port, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as session:
-        yield Upstream(f"http://127.0.0.1:{port}", session)
+    async with lab as real_port, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as session:
+        yield Upstream(f"http://127.0.0.1:{real_port}", session)

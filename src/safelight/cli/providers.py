@@ -147,9 +147,9 @@ def try_provider(
 
 def _spoken(name: str, *, is_named: bool) -> str | None:
     """The dialect's name if the lab speaks it; None if it does not and nobody has asked for it by name."""
-    from safelight.lab.dialects import all_dialects
+    from safelight.lab.dialects import dialect_names
 
-    known = sorted(all_dialects())
+    known = sorted(dialect_names())
     if name in known:
         return name
     if is_named:

@@ -46,8 +46,10 @@ class Errand:
         end = f" -o {self.output}" if self.output else ""
         if self.receipt is not None:
             return f"the task goes on. To wait for it again: safelight tasks wait {self.receipt.id}{end}"
-        if getattr(error, "status", 500) < 500:
-            return ""  # refused for good: nothing was stored
+        from safelight.client import FileUnreadable
+
+        if isinstance(error, FileUnreadable) or getattr(error, "status", 500) < 500:
+            return ""  # never sent, or refused for good: nothing was stored
         return f"perhaps it was accepted: the same command with --idempotency-key {self.key} finds it again"
 
 
@@ -60,6 +62,7 @@ Examples:
   safelight submit "a red shoe on white" --wait -o shoe.png
   safelight submit "a red shoe" -n 3 --model lab-poll -o shoe.png
   safelight submit "a red shoe" --idempotency-key order-1001
+  safelight submit "make it blue" --image shoe.png --mask sole.png -o blue.png
   safelight submit "a red shoe" --option 'lab={"fail": 1}' --wait
 """
 )
@@ -73,6 +76,14 @@ def submit(
     ] = None,
     size: Annotated[str | None, typer.Option(metavar="WxH", help="Such as 1024x1024.")] = None,
     aspect_ratio: Annotated[str | None, typer.Option(metavar="W:H", help="Such as 16:9.")] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE|URL|ID", help="A picture to edit; can be given several times."),
+    ] = None,
+    mask: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|URL|ID", help="White or transparent where the first one may change."),
+    ] = None,
     idempotency_key: Annotated[
         str | None,
         typer.Option(metavar="KEY", help="A key of yours: the same key never makes a second task."),
@@ -96,6 +107,10 @@ def submit(
         fail("the prompt is not valid UTF-8", code=USAGE)
     check_output(output)
     fields: TaskFields = {"model": model, "n": n, "size": size, "aspect_ratio": aspect_ratio}
+    if image:
+        fields["images"] = image
+    if mask is not None:
+        fields["mask"] = mask
     if chosen := read_options(option or [], options):
         fields["options"] = chosen
     key = new_key() if idempotency_key is None else idempotency_key

@@ -14,6 +14,7 @@ import aiohttp
 from pydantic import SecretStr
 
 from safelight.assets.fetch import Fetcher
+from safelight.cli.conformance.workbench import lab_address
 from safelight.cli.output import print_line
 from safelight.domain.provider import AttemptRef, Output, ProviderUpdate, Submission, UpdateStatus
 from safelight.errors import ConfigurationError, ProviderError, RequestError
@@ -103,7 +104,7 @@ async def _provider(
             declaration,
             credentials={name: SecretStr(value) for name, value in credentials.items()},
             session=session,
-            base_url=f"{child.url}/{lab}",
+            base_url=lab_address(declaration, child.url, lab),
         )
         yield provider, (child.url,)
 

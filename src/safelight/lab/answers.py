@@ -1,7 +1,6 @@
-"""Answers: JSON out, keys checked, refusals worded, and submits that get no answer."""
+"""Answers: JSON out, refusals worded, and submits that get no answer."""
 
 import asyncio
-import hmac
 import json
 from collections.abc import Awaitable, Callable
 
@@ -36,31 +35,25 @@ def polite(handler: Handler) -> Handler:
     return handle
 
 
-def guarded(handler: Handler, api_key: str) -> Handler:
-    """The handler behind the API key, polite."""
-    expected = f"Bearer {api_key}".encode()
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode(errors="replace")
-        if not hmac.compare_digest(given, expected):
-            raise Refusal(401, "unauthorized", "the API key is missing or wrong")
-        return await handler(request)
-
-    return polite(handle)
-
-
 async def withhold(request: web.Request, job: Job, studio: Studio) -> bool:
     """Misbehave after acceptance as the job's fate says; True if the caller gets no answer."""
     if job.fate.is_hanging:
-        await _hang(request, studio)
+        await hang(request, studio)
     elif not job.fate.is_answer_lost:
         return False
-    if request.transport is not None:
-        request.transport.close()
+    hang_up(request)
     return True
 
 
-async def _hang(request: web.Request, studio: Studio) -> None:
+def hang_up(request: web.Request) -> web.Response:
+    """Break the connection; what is returned reaches nobody."""
+    if request.transport is not None:
+        request.transport.close()
+    return web.Response()
+
+
+async def hang(request: web.Request, studio: Studio) -> None:
+    """Say nothing until the caller goes away, or the lab stops."""
     loop = asyncio.get_running_loop()
     until = loop.time() + HANG_MOST_S
     # aiohttp has no event for a client that went away, so this looks.

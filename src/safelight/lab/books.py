@@ -1,8 +1,9 @@
 """The books in memory: every job by id, reference, key and order of acceptance, and the totals."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from safelight.lab.job import Job
 
@@ -18,8 +19,9 @@ class Books:
         self.accepted = 0
         self.billed = 0
         self.polls = 0
-        self._references: dict[str, list[Job]] = {}
-        self._shapes: dict[str, list[Job]] = {"sync": [], "poll": [], "callback": []}
+        self.strays = 0
+        self._references: dict[tuple[str, str], list[Job]] = {}
+        self._line_ups: dict[str, list[Job]] = {}
 
     def replay(self, lines: Iterable[dict[str, Any]]) -> None:
         """Rebuild the books from the ledger's lines."""
@@ -35,8 +37,8 @@ class Books:
         """Take in an accepted job."""
         self.accepted += 1
         self.jobs[job.id] = job
-        self._references.setdefault(job.reference, []).append(job)
-        line_up = self._shapes[job.shape]
+        self._references.setdefault((job.dialect, job.reference), []).append(job)
+        line_up = self._line_ups.setdefault(job.line_up, [])
         job.place = len(line_up)
         line_up.append(job)
         if job.key is not None:
@@ -47,39 +49,63 @@ class Books:
         job.end(status, at)
         self.billed += job.cost
 
-    def find(self, shape: str, reference: str) -> list[Job]:
-        """The jobs of one shape with this reference."""
-        return [job for job in self._references.get(reference, ()) if job.shape == shape]
+    def find(self, line_up: str, reference: str) -> list[Job]:
+        """The jobs of one shape or dialect with this reference."""
+        found = (*self._references.get(("", reference), ()), *self._references.get((line_up, reference), ()))
+        return [job for job in found if job.line_up == line_up]
+
+    def line_up(self, name: str) -> Sequence[Job]:
+        """All jobs of one shape or dialect in order of acceptance."""
+        return self._line_ups.get(name, ())
 
     def page(
-        self, shape: str, *, since: float, until: float, after: Job | None, limit: int
+        self, name: str, *, since: float, until: float, after: Job | None, limit: int
     ) -> tuple[list[Job], str | None]:
         """Jobs created in [since, until) in order of acceptance, and the id to go on after."""
-        line_up = self._shapes[shape]
+        line_up = self.line_up(name)
         low = bisect_left(line_up, since, key=_created_at)
         high = bisect_left(line_up, until, key=_created_at)
         if after is not None:
             low = max(low, after.place + 1)
-        found = line_up[low : min(high, low + limit)]
+        found = list(line_up[low : min(high, low + limit)])
         return found, found[-1].id if found and low + limit < high else None
 
     def items(self) -> list[dict[str, Any]]:
         """One item a reference, for the witness route."""
-        return [_item(reference, jobs) for reference, jobs in self._references.items()]
+        return [_item(jobs) for jobs in self._references.values()]
 
 
 def _created_at(job: Job) -> float:
     return job.created_at
 
 
-def _item(reference: str, jobs: list[Job]) -> dict[str, Any]:
+def _item(jobs: list[Job]) -> dict[str, Any]:
     telling = max(jobs, key=lambda job: _WEIGHT.get(job.status, 0))
-    return {
-        "reference": reference,
+    item: dict[str, Any] = {
+        "reference": telling.reference,
         "shape": telling.shape,
         "times_accepted": len(jobs),
         "outcome": "open" if telling.finished_at is None else telling.status,
         "billed": sum(job.cost for job in jobs),
         "accepted_at": jobs[0].created_at,
         "done_at": telling.finished_at,
+    }
+    return item | _spoken(jobs, telling) if telling.dialect else item
+
+
+def _spoken(jobs: list[Job], telling: Job) -> dict[str, Any]:
+    path = urlsplit(telling.callback_url or "").path
+    return {
+        "dialect": telling.dialect,
+        "ids": [job.id for job in jobs],
+        "model": telling.model,
+        "operation": telling.operation,
+        "prompt": telling.prompt,
+        "n": telling.n,
+        "size": f"{telling.width}x{telling.height}",
+        "inputs": list(telling.inputs),
+        "mask": telling.mask,
+        "details": telling.details,
+        "is_told": telling.is_told,
+        "callback_token": path.rpartition("/")[2] or None,
     }

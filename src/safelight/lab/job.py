@@ -29,7 +29,16 @@ class Job:
     fate: Fate
     key: str | None = None
     fingerprint: str = ""
+    dialect: str = ""
+    model: str = ""
+    operation: str = ""
+    format: str = "png"
+    inputs: tuple[str, ...] = ()
+    mask: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    is_billed_anyway: bool = False
     status: str = "queued"
+    delivered: int = 0
     cost: int = 0
     finished_at: float | None = None
     is_told: bool = False
@@ -39,6 +48,11 @@ class Job:
     life: asyncio.Task[None] | None = None
     running_tried: asyncio.Event | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def line_up(self) -> str:
+        """The line in which it stands, and the list in which it is found: one for each upstream."""
+        return self.dialect or self.shape
 
     @property
     def starts_at(self) -> float:
@@ -54,6 +68,8 @@ class Job:
         """The ledger line of the acceptance; enough to go on after a restart."""
         line: dict[str, Any] = {"event": "accepted"}
         line |= {name: getattr(self, name) for name in _KEPT}
+        if self.dialect:
+            line |= {name: getattr(self, name) for name in _KEPT_OF_DIALECTS}
         line["fate"] = self.fate.to_json()
         return line
 
@@ -62,31 +78,45 @@ class Job:
         self.status = status
         self.is_ending = True
         self.finished_at = at
-        self.cost = self.fate.delivered if status == "done" else 0
+        self.delivered = self.fate.delivered if status == "done" else 0
+        is_billed_anyway = self.is_billed_anyway and status != "canceled"
+        self.cost = self.n if is_billed_anyway and status != "done" else self.delivered
         self.ended.set()
 
     @classmethod
-    def from_submit(cls, submit: Submit, fate: Fate, *, key: str | None, now: float) -> Self:
-        """A fresh job with a random id."""
+    def from_submit(cls, submit: Submit, fate: Fate, *, now: float, is_billed_anyway: bool = False) -> Self:
+        """A fresh job, with a random id unless the submit has one; without a reference that is its id."""
+        job_id = submit.id or _PREFIX[submit.shape] + _random_id()
         return cls(
-            id=_PREFIX[submit.shape] + _random_id(),
+            id=job_id,
             shape=submit.shape,
             prompt=submit.prompt,
             n=submit.n,
             width=submit.width,
             height=submit.height,
-            reference=submit.reference,
+            reference=submit.reference or job_id,
             callback_url=submit.callback_url,
             created_at=now,
             fate=fate,
-            key=key,
+            key=submit.key,
             fingerprint=submit.fingerprint,
+            dialect=submit.dialect,
+            model=submit.model,
+            operation=submit.operation,
+            format=submit.format,
+            inputs=tuple(submit.inputs),
+            mask=submit.mask,
+            details=submit.details,
+            is_billed_anyway=is_billed_anyway,
         )
 
     @classmethod
     def from_line(cls, line: dict[str, Any]) -> Self:
         """The job as its accepted line tells it."""
-        return cls(fate=Fate.from_json(line["fate"]), **{name: line[name] for name in _KEPT})
+        kept = {name: line[name] for name in (*_KEPT, *_KEPT_OF_DIALECTS) if name in line}
+        if "inputs" in kept:
+            kept["inputs"] = tuple(kept["inputs"])
+        return cls(fate=Fate.from_json(line["fate"]), **kept)
 
 
 def _random_id() -> str:
@@ -105,4 +135,14 @@ _KEPT = (
     "created_at",
     "key",
     "fingerprint",
+)
+_KEPT_OF_DIALECTS = (
+    "dialect",
+    "model",
+    "operation",
+    "format",
+    "inputs",
+    "mask",
+    "details",
+    "is_billed_anyway",
 )

@@ -1,9 +1,11 @@
 """The knobs: every misbehaviour of the lab, as one validated model."""
 
 import json
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from safelight.lab.situations import ENDINGS, REFUSALS
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
@@ -15,7 +17,41 @@ def _rising(span: tuple[float, float]) -> tuple[float, float]:
     return span
 
 
+def _known(*words: str) -> AfterValidator:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value
+
+    return AfterValidator(check)
+
+
 Span = Annotated[tuple[Seconds, Seconds], AfterValidator(_rising)]
+Role = Literal["submit", "poll", "result", "list", "cancel", "any"]
+Times = Annotated[int, Field(ge=1)] | None
+How = Literal[
+    "html_502",
+    "empty_500",
+    "empty_200",
+    "garbage_200",
+    "html_200",
+    "truncated_json",
+    "reset_before",
+    "reset_after_head",
+    "hang",
+    "redirect",
+]
+
+
+class Gateway(BaseModel):
+    """What answers instead of the upstream: before the call reached it or, if `is_accepted`, after."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    where: Role = "submit"
+    how: How
+    is_accepted: bool = False
+    times: Times = None
 
 
 class Knobs(BaseModel):
@@ -41,6 +77,23 @@ class Knobs(BaseModel):
     html_result: Probability = 0.0
     truncate_result: Probability = 0.0
     slow_result: Probability = 0.0
+    refuse: Annotated[str | None, _known(*REFUSALS)] = None
+    refuse_way: str | None = None
+    refuse_where: Role | None = None
+    refuse_times: Times = None
+    ending: Annotated[str | None, _known(*ENDINGS)] = None
+    ending_way: str | None = None
+    variant: str | None = None
+    gateway: Gateway | None = None
+    empty_success: Probability = 0.0
+    small_pictures: bool = False
+    callback_replay_s: Seconds | None = None
+    callback_reserialised: bool = False
+    callback_stale_s: Seconds | None = None
+    callback_late_s: Seconds = 0.0
+    callback_unsigned: bool = False
+    callback_urls: dict[str, str] = {}
+    secret_rotated: Literal["both", "new_only"] | None = None
     seed: int | None = None
 
     @classmethod

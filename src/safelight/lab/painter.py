@@ -5,7 +5,7 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 
 from safelight.lab.job import Job
-from safelight.lab.pictures import draw, is_pre_drawn
+from safelight.lab.pictures import PRE_DRAWN, draw, is_pre_drawn
 
 THREADS = 2
 KEPT_BYTES = 48 << 20
@@ -20,9 +20,9 @@ class Painter:
         self._kept_bytes = 0
 
     async def picture(self, job: Job, index: int) -> bytes:
-        """The picture number `index` of the job, as PNG."""
-        if is_pre_drawn(job.width, job.height):
-            return draw(job.prompt, index=index, width=job.width, height=job.height)
+        """The picture number `index` of the job, in its format."""
+        if job.fate.is_small or is_pre_drawn(job.width, job.height):
+            return _draw(job, index)
         place = (job.id, index)
         kept = self._kept.get(place)
         if kept is not None:
@@ -47,4 +47,6 @@ class Painter:
 
 
 def _draw(job: Job, index: int) -> bytes:
-    return draw(job.prompt, index=index, width=job.width, height=job.height)
+    width, height = PRE_DRAWN if job.fate.is_small else (job.width, job.height)
+    salt = "".join((*job.inputs, job.mask or ""))
+    return draw(job.prompt, index=index, width=width, height=height, salt=salt, format_name=job.format)

@@ -13,6 +13,7 @@ from safelight.lab.scenes import paint_scene
 
 PRE_DRAWN = (64, 64)
 PRE_DRAWN_COUNT = 16
+FORMATS: dict[str, dict[str, int]] = {"png": {"compress_level": 1}, "jpeg": {"quality": 88}, "webp": {}}
 _PRE_DRAWN_WORDS = (
     "night sea mountain forest city desert flower shoe cat lake hills blue red green gold abstract"
 )
@@ -25,27 +26,33 @@ def is_pre_drawn(width: int, height: int) -> bool:
     return (width, height) == PRE_DRAWN
 
 
-def draw(prompt: str, *, index: int, width: int, height: int) -> bytes:
-    """A PNG that depends on nothing but the arguments; any text will do, sides from 64 to 2048."""
-    seed = hashlib.sha256(f"{index}|{prompt}".encode("utf-8", "surrogatepass")).digest()
+def draw(
+    prompt: str, *, index: int, width: int, height: int, salt: str = "", format_name: str = "png"
+) -> bytes:
+    """A picture that depends on nothing but the arguments; any text will do, sides from 64 to 2048.
+
+    `salt` names what else it was drawn from, such as the hashes of pictures that were sent along.
+    """
+    seed = hashlib.sha256(f"{index}|{prompt}{salt}".encode("utf-8", "surrogatepass")).digest()
     if is_pre_drawn(width, height):
-        return _pre_drawn(seed[0] % PRE_DRAWN_COUNT)
-    return _draw(prompt, Random(seed), width, height)
+        return _pre_drawn(seed[0] % PRE_DRAWN_COUNT, format_name)
+    return _draw(prompt, Random(seed), (width, height), format_name)
 
 
-@lru_cache(maxsize=PRE_DRAWN_COUNT)
-def _pre_drawn(slot: int) -> bytes:
-    return _draw(_PRE_DRAWN_WORDS.split()[slot], Random(slot), *PRE_DRAWN)
+@lru_cache(maxsize=PRE_DRAWN_COUNT * len(FORMATS))
+def _pre_drawn(slot: int, format_name: str) -> bytes:
+    return _draw(_PRE_DRAWN_WORDS.split()[slot], Random(slot), PRE_DRAWN, format_name)
 
 
-def _draw(prompt: str, random: Random, width: int, height: int) -> bytes:
+def _draw(prompt: str, random: Random, size: tuple[int, int], format_name: str) -> bytes:
     words = frozenset(_WORD.findall(prompt[:2000].lower()))
+    width, height = size
     image = paint_scene(words, width=width, height=height, random=random)
     image = ImageChops.add(image, _grain(image.size))
     if width > PRE_DRAWN[0]:
         _caption(image, prompt)
     file = io.BytesIO()
-    image.save(file, "PNG", compress_level=1)
+    image.save(file, format_name.upper(), **FORMATS[format_name])
     return file.getvalue()
 
 

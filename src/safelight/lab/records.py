@@ -10,6 +10,7 @@ DREAMING_LOOKS = 2
 _ERRORS = {
     "failed": {"code": "generation_failed", "message": "the picture could not be drawn"},
     "blocked": {"code": "content_blocked", "message": "the prompt was refused by moderation"},
+    "invalid_request": {"code": "invalid_request", "message": "the prompt cannot be drawn"},
 }
 
 
@@ -36,7 +37,7 @@ class Records:
             "status": job.status,
             "progress": 100 if job.status == "done" else _progress(job, job.finished_at),
             "position": None,
-            "images": self._results.urls(job),
+            "images": [{"url": url} for url in self._results.urls(job)],
             "error": _ERRORS.get(job.status),
             "cost": job.cost,
             "run_s": None if job.status == "canceled" else job.fate.latency_s,

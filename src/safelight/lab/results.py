@@ -35,11 +35,11 @@ class Results:
         self._numbers = count(time.time_ns())
         self._secret = b"results:" + secret.encode()
 
-    def urls(self, job: Job) -> list[dict[str, str]]:
-        """Fresh URLs of a finished job, valid from now on."""
-        life = job.fate.expire_result_s
-        until = "" if life is None else repr(time.time() + life)
-        return [{"url": self._url(job, index, until)} for index in range(job.cost)]
+    def urls(self, job: Job, *, life_s: float | None = None, since: float | None = None) -> list[str]:
+        """Fresh URLs of a finished job, valid for its upstream's `life_s` from `since` or else from now on."""
+        life_s = life_s if job.fate.expire_result_s is None else job.fate.expire_result_s
+        until = "" if life_s is None else repr((time.time() if since is None else since) + life_s)
+        return [self._url(job, index, until) for index in range(job.delivered)]
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """GET /results/{id}"""
@@ -49,10 +49,10 @@ class Results:
             return web.Response(text=HTML, content_type="text/html")
         picture = await self._painter.picture(job, index)
         if self._hits(fate.truncate_result):
-            return await _truncated(request, picture)
+            return await _truncated(request, picture, job.format)
         if self._hits(fate.slow_result):
-            return await _dripped(request, picture)
-        return web.Response(body=picture, content_type="image/png")
+            return await _dripped(request, picture, job.format)
+        return web.Response(body=picture, content_type=f"image/{job.format}")
 
     def _url(self, job: Job, index: int, until: str) -> str:
         payload = f"{job.id}|{index}|{until}|{next(self._numbers)}".encode()
@@ -79,24 +79,24 @@ class Results:
         return self._random.random() < probability
 
 
-async def _start(request: web.Request, length: int) -> web.StreamResponse:
+async def _start(request: web.Request, length: int, format_name: str) -> web.StreamResponse:
     response = web.StreamResponse()
-    response.content_type = "image/png"
+    response.content_type = f"image/{format_name}"
     response.content_length = length
     await response.prepare(request)
     return response
 
 
-async def _truncated(request: web.Request, picture: bytes) -> web.StreamResponse:
-    response = await _start(request, len(picture))
+async def _truncated(request: web.Request, picture: bytes, format_name: str) -> web.StreamResponse:
+    response = await _start(request, len(picture), format_name)
     await response.write(picture[: len(picture) // 2])
     if request.transport is not None:
         request.transport.close()
     return response
 
 
-async def _dripped(request: web.Request, picture: bytes) -> web.StreamResponse:
-    response = await _start(request, len(picture))
+async def _dripped(request: web.Request, picture: bytes, format_name: str) -> web.StreamResponse:
+    response = await _start(request, len(picture), format_name)
     for at in range(len(picture)):
         await response.write(picture[at : at + 1])
         await asyncio.sleep(SLOW_GAP_S)

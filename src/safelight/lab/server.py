@@ -9,23 +9,29 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
 from aiohttp import web
 
-from safelight.lab.answers import guarded, polite
+from safelight.lab.answers import polite
 from safelight.lab.books import Books
 from safelight.lab.callbacks import Callbacks
 from safelight.lab.controls import Controls
+from safelight.lab.dialects import Dialects
+from safelight.lab.guard import Guard
 from safelight.lab.jobs_shape import JobsShape
 from safelight.lab.knobs import Knobs
 from safelight.lab.ledger import Ledger
+from safelight.lab.moods import Moods
 from safelight.lab.painter import Painter
 from safelight.lab.records import Records
 from safelight.lab.refusal import not_found
 from safelight.lab.results import Results
+from safelight.lab.speech.desk import Desk
+from safelight.lab.speech.dialect import Workshop
+from safelight.lab.speech.inputs import Inputs
 from safelight.lab.studio import Studio
 from safelight.lab.sync_shape import SyncShape
+from safelight.lab.voice import OwnVoice, Voice
 
 BODY_MOST = 64 << 20
 STOP_S = 1.0
@@ -43,11 +49,14 @@ class Lab:
     records: Records
     callbacks: Callbacks
     studio: Studio
+    inputs: Inputs
+    dialects: Dialects
 
     async def close(self) -> None:
         """Stop the jobs, then close what they use."""
         await self.studio.close()
         self.callbacks.close()
+        await self.inputs.close()
         self.painter.close()
         await self.ledger.close()
 
@@ -107,36 +116,52 @@ async def running_lab(
 
 def _build(data_dir: Path, knobs: Knobs, callback_secret: str) -> Lab:
     ledger = Ledger(data_dir / "ledger.jsonl")
-    books, painter, random = Books(), Painter(), Random(knobs.seed)
+    books, painter, moods, inputs = Books(), Painter(), Moods(knobs), Inputs()
     books.replay(ledger.read())
-    results = Results(books=books, painter=painter, random=random, secret=callback_secret)
+    results = Results(books=books, painter=painter, random=moods.random, secret=callback_secret)
     records = Records(results)
-    callbacks = Callbacks(records=records, secret=callback_secret)
-    studio = Studio(
-        knobs=knobs, random=random, ledger=ledger, books=books, records=records, callbacks=callbacks
-    )
-    return Lab(ledger, books, painter, results, records, callbacks, studio)
+    own = OwnVoice(records=records, secret=callback_secret)
+
+    def voices(name: str) -> Voice:
+        return dialects[name] if name else own
+
+    callbacks = Callbacks(voices)
+    studio = Studio(moods=moods, ledger=ledger, books=books, voices=voices, callbacks=callbacks)
+    dialects = Dialects(Workshop(studio, books, results, painter, inputs))
+    return Lab(ledger, books, painter, results, records, callbacks, studio, inputs, dialects)
 
 
 def _routes(lab: Lab, api_key: str) -> web.Application:
     app = web.Application(client_max_size=BODY_MOST)
+    _add_own_shapes(app, lab, Guard(api_key=api_key, studio=lab.studio))
+    desk = Desk(lab.dialects, lab.studio, lab.books.keys)
+    for name in lab.dialects:
+        app.router.add_route("*", f"/{{dialect:{name}}}/{{path:.*}}", desk.serve)
     add = app.router.add_route
-    for shape in ("poll", "callback"):
-        jobs = JobsShape(shape, studio=lab.studio, books=lab.books, records=lab.records)
-        add("POST", f"/{shape}/v1/jobs", guarded(jobs.submit, api_key))
-        add("GET", f"/{shape}/v1/jobs", guarded(jobs.list, api_key))
-        add("GET", f"/{shape}/v1/jobs/{{id}}", guarded(jobs.read, api_key))
-        add("POST", f"/{shape}/v1/jobs/{{id}}/cancel", guarded(jobs.cancel, api_key))
-    sync = SyncShape(studio=lab.studio, books=lab.books, painter=lab.painter)
-    add("POST", "/sync/v1/images", guarded(sync.submit, api_key))
     add("GET", "/results/{id}", polite(lab.results.serve))
-    controls = Controls(studio=lab.studio, books=lab.books)
+    controls = Controls(moods=lab.studio.moods, books=lab.books, dialects=lab.dialects)
     add("GET", "/lab/healthz", controls.health)
-    add("GET", "/lab/knobs", controls.read_knobs)
-    add("POST", "/lab/knobs", polite(controls.turn_knobs))
+    for path in ("/lab/knobs", "/lab/knobs/{name}"):
+        add("GET", path, polite(controls.read_knobs))
+        add("POST", path, polite(controls.turn_knobs))
+    add("GET", "/lab/dialects", controls.list_dialects)
+    add("GET", "/lab/dialects/{name}", polite(controls.read_dialect))
+    add("*", "/lab/elsewhere", controls.elsewhere)
     add("GET", "/lab/ledger", controls.read_ledger)
     add("*", "/{rest:.*}", polite(_nothing_here))
     return app
+
+
+def _add_own_shapes(app: web.Application, lab: Lab, guard: Guard) -> None:
+    add = app.router.add_route
+    for shape in ("poll", "callback"):
+        jobs = JobsShape(shape, studio=lab.studio, books=lab.books, records=lab.records)
+        add("POST", f"/{shape}/v1/jobs", guard.before(jobs.submit, "submit"))
+        add("GET", f"/{shape}/v1/jobs", guard.before(jobs.list, "list"))
+        add("GET", f"/{shape}/v1/jobs/{{id}}", guard.before(jobs.read, "poll"))
+        add("POST", f"/{shape}/v1/jobs/{{id}}/cancel", guard.before(jobs.cancel, "cancel"))
+    sync = SyncShape(studio=lab.studio, books=lab.books, painter=lab.painter)
+    add("POST", "/sync/v1/images", guard.before(sync.submit, "submit"))
 
 
 async def _nothing_here(request: web.Request) -> web.StreamResponse:

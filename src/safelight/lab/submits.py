@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from safelight.lab.refusal import invalid
@@ -17,17 +17,31 @@ _PICTURE_SOURCE = re.compile(r"(https?://|data:image/)\S+")
 
 @dataclass(slots=True)
 class Submit:
-    """A checked submit."""
+    """A checked submit.
+
+    `shape` says how it is answered: `sync` with the pictures, else with an id. `reference` is empty where
+    the upstream knows none of the caller's. `key` makes it repeatable. `details` are the dialect's own
+    fields: they are kept in the ledger, so they must be JSON and should be short.
+    """
 
     shape: str
     prompt: str
-    n: int
-    width: int
-    height: int
-    reference: str
-    callback_url: str | None
-    lab: dict[str, Any] | None
-    fingerprint: str
+    n: int = 1
+    width: int = 1024
+    height: int = 1024
+    reference: str = ""
+    callback_url: str | None = None
+    lab: dict[str, Any] | None = None
+    fingerprint: str = ""
+    key: str | None = None
+    dialect: str = ""
+    id: str = ""
+    model: str = ""
+    operation: str = "generate"
+    format: str = "png"
+    inputs: tuple[str, ...] = ()
+    mask: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def read_submit(raw: bytes, shape: str) -> Submit:

@@ -13,7 +13,7 @@ from safelight.lab.refusal import Refusal
 from safelight.lab.studio import Studio
 from safelight.lab.submits import Submit, read_submit
 
-_STATUS = {"failed": 500, "blocked": 400}
+_STATUS = {"failed": 500, "blocked": 400, "invalid_request": 400}
 
 
 class SyncShape:
@@ -27,17 +27,17 @@ class SyncShape:
     async def submit(self, request: web.Request) -> web.StreamResponse:
         """Draw and answer; a key that is known gets the stored answer."""
         submit = read_submit(await request.read(), "sync")
-        key = request.headers.get("Idempotency-Key")
-        job = self._known(submit, key)
+        submit.key = request.headers.get("Idempotency-Key")
+        job = self._known(submit)
         if job is None:
-            job = await self._studio.accept(submit, key=key)
+            job = await self._studio.accept(submit)
             if await withhold(request, job, self._studio):
                 return web.Response()
         await job.ended.wait()
         return await self._answer(job)
 
-    def _known(self, submit: Submit, key: str | None) -> Job | None:
-        job = self._books.keys.get(key) if key is not None else None
+    def _known(self, submit: Submit) -> Job | None:
+        job = self._books.keys.get(submit.key) if submit.key is not None else None
         if job is not None and job.fingerprint != submit.fingerprint:
             raise Refusal(409, "idempotency_conflict", "this key was used with another body")
         return job
@@ -46,7 +46,7 @@ class SyncShape:
         failure = failure_of(job)
         if failure is not None:
             raise Refusal(_STATUS[job.status], *failure)
-        pictures = [await self._painter.picture(job, index) for index in range(job.cost)]
+        pictures = [await self._painter.picture(job, index) for index in range(job.delivered)]
         return answer(
             {
                 "id": job.id,

@@ -23,44 +23,48 @@ from safelight.providers.templates import fill, placeholders
 class HeaderAuth(Section):
     """A secret in a header. With `is_optional` the header is left out where the secret is not set."""
 
-    kind: Literal["header"] = "header"
-    header: str = "Authorization"
-    value: str = "Bearer {credentials.api_key}"
-    is_optional: bool = False
+    kind: Literal["header"] = Field("header", description="Chooses this way.")
+    header: str = Field("Authorization", description="The header.")
+    value: str = Field(
+        "Bearer {credentials.api_key}", description="Its template; it may speak of `{credentials.…}` only."
+    )
+    is_optional: bool = Field(False, description="Whether it works without the secret.")
 
 
 class BasicAuth(Section):
     """HTTP Basic with the credentials `username` and `password`; left out with `is_optional` and no user."""
 
-    kind: Literal["basic"]
-    is_optional: bool = False
+    kind: Literal["basic"] = Field(description="Chooses this way.")
+    is_optional: bool = Field(False, description="Whether it works without a user.")
 
 
 class JwtAuth(Section):
     """A token made for every call: HS256 with `iss` = credential `access_key`, signed with `secret_key`."""
 
-    kind: Literal["jwt_hs256"]
-    lifetime_s: int = Field(1800, gt=0)
-    not_before_s: int = Field(5, ge=0)
+    kind: Literal["jwt_hs256"] = Field(description="Chooses this way.")
+    lifetime_s: int = Field(1800, gt=0, description="How long a token is good for.")
+    not_before_s: int = Field(5, ge=0, description="How long before now it begins, for clocks that differ.")
 
 
 class VolcV4Auth(Section):
     """Volcengine's signature, version 4, with the credentials `access_key` and `secret_key`."""
 
-    kind: Literal["volc_v4"]
-    region: str
-    service: str
+    kind: Literal["volc_v4"] = Field(description="Chooses this way.")
+    region: str = Field(description="The region in the scope.")
+    service: str = Field(description="The service in the scope.")
 
 
 class Tc3Auth(Section):
     """Tencent Cloud's TC3-HMAC-SHA256, with the credentials `access_key` (SecretId) and `secret_key`."""
 
-    kind: Literal["tc3"]
-    service: str
+    kind: Literal["tc3"] = Field(description="Chooses this way.")
+    service: str = Field(description="The service in the scope.")
 
 
 class NoAuth(Section):
-    kind: Literal["none"]
+    """Nobody asks who is calling."""
+
+    kind: Literal["none"] = Field(description="Chooses this way.")
 
 
 Auth = Annotated[

@@ -58,21 +58,31 @@ class ComfyUi(DeclaredProvider):
 
     async def poll(self, attempt: AttemptRef) -> ProviderUpdate:
         """A finished graph is in the history; until then it is in the queue, running or in its place."""
+        ref = str(attempt.provider_ref)
+        update = await self._ended(attempt) or await self._in_line(ref)
+        # It may have ended between the two looks.
+        update = update or await self._ended(attempt)
+        if update is None:
+            # A restart empties both: nothing is known, which is not the same as failed.
+            raise ProviderError(f"{self.name} does not know this graph (any more)", provider=self.name)
+        return update
+
+    async def _ended(self, attempt: AttemptRef) -> ProviderUpdate | None:
         call = self._declared("poll", self._declaration.poll)
         history = await self._json("poll", call, self._with_ref(attempt))
         entry = history.get(str(attempt.provider_ref))
-        if isinstance(entry, Mapping):
-            return self._finished(str(attempt.provider_ref), entry)
+        return self._finished(str(attempt.provider_ref), entry) if isinstance(entry, Mapping) else None
+
+    async def _in_line(self, ref: str) -> ProviderUpdate | None:
         running, pending = await self._queue()
-        if attempt.provider_ref in running:
+        if ref in running:
             return ProviderUpdate(UpdateStatus.RUNNING, Origin.POLL, upstream_status="running")
-        if attempt.provider_ref in pending:
-            position = pending.index(str(attempt.provider_ref))
+        if ref in pending:
+            position = pending.index(ref)
             return ProviderUpdate(
                 UpdateStatus.QUEUED, Origin.POLL, upstream_status="pending", position=position
             )
-        # A restart empties both: nothing is known, which is not the same as failed.
-        raise ProviderError(f"{self.name} does not know this graph (any more)", provider=self.name)
+        return None
 
     async def look_up(self, attempt: AttemptRef) -> ProviderUpdate | None:
         """Find a graph by our reference, in the queue and in the history."""

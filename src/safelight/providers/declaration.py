@@ -40,17 +40,26 @@ ErrorOutcome = Literal[
 class Call(Section):
     """One HTTP call: its parts are templates. An address that the upstream gave for it is preferred."""
 
-    method: Literal["GET", "POST", "PUT", "DELETE"] = "GET"
-    path: Path
-    query: Template = Field(default_factory=dict)
-    headers: dict[str, str] = Field(default_factory=dict)
-    body: Template | None = None
-    encoding: Encoding = "json"
-    accepted: tuple[int, ...] = (200,)
-    timeout_s: float = Field(15.0, gt=0)
-    success_if: Pick | None = None
-    answer: Dialect | None = None
-    max_answer_bytes: int = Field(MAX_ANSWER_BYTES, gt=0)
+    method: Literal["GET", "POST", "PUT", "DELETE"] = Field("GET", description="The HTTP method.")
+    path: Path = Field(description="Template of the path, after the base address.")
+    query: Template = Field(default_factory=dict, description="Templates of the query's parameters.")
+    headers: dict[str, str] = Field(
+        default_factory=dict,
+        description="Templates of further headers; texts of customers are not allowed in them.",
+    )
+    body: Template | None = Field(None, description="Template of the body; none sends no body.")
+    encoding: Encoding = Field(
+        "json", description="How the body is written: JSON, a form, or parts with files."
+    )
+    accepted: tuple[int, ...] = Field((200,), description="The statuses that are no error.")
+    timeout_s: float = Field(15.0, gt=0, description="How long to wait for the whole answer.")
+    success_if: Pick | None = Field(
+        None, description="What must hold in an accepted answer; else it is an error with that status."
+    )
+    answer: Dialect | None = Field(None, description="What is different in the answers to this call.")
+    max_answer_bytes: int = Field(
+        MAX_ANSWER_BYTES, gt=0, description="Longer answers are cut off and count as none."
+    )
 
 
 class Variant(Section):
@@ -59,17 +68,21 @@ class Variant(Section):
     `is_many` is about attempts that ask for more than one picture.
     """
 
-    operations: tuple[Operation, ...] = ()
-    models: tuple[str, ...] = ()
-    has_mask: bool | None = None
-    is_many: bool | None = None
-    path: Path | None = None
-    query: Template | None = None
-    headers: dict[str, str] | None = None
-    body: Template | None = None
-    encoding: Encoding | None = None
-    timeout_s: float | None = Field(None, gt=0)
-    answer: Dialect | None = None
+    operations: tuple[Operation, ...] = Field((), description="Condition: the operation is one of these.")
+    models: tuple[str, ...] = Field(
+        (), description="Condition: the upstream's name of the model is one of these."
+    )
+    has_mask: bool | None = Field(None, description="Condition: there is a mask, or there is none.")
+    is_many: bool | None = Field(
+        None, description="Condition: more than one picture is asked for, or only one."
+    )
+    path: Path | None = Field(None, description="Replaces the path.")
+    query: Template | None = Field(None, description="Replaces the whole query.")
+    headers: dict[str, str] | None = Field(None, description="Replaces all headers.")
+    body: Template | None = Field(None, description="Replaces the whole body.")
+    encoding: Encoding | None = Field(None, description="Replaces the encoding.")
+    timeout_s: float | None = Field(None, gt=0, description="Replaces the time-out.")
+    answer: Dialect | None = Field(None, description="Replaces the submit's answer table.")
 
     @model_validator(mode="after")
     def _check_conditions(self) -> Self:
@@ -99,14 +112,18 @@ class Stream(Section):
     an error answer of status 500. `is_many` limits it to attempts that ask for several pictures, or for one.
     """
 
-    body: dict[str, str | int | bool]
-    progress: tuple[str, ...] = ()
-    steps: Annotated[int, Field(ge=1)] | Literal["n"] = "n"
-    kept: tuple[str, ...] = ()
-    final: tuple[str, ...] = Field(min_length=1)
-    errors: tuple[str, ...] = ("error",)
-    is_many: bool | None = None
-    answer: Dialect
+    body: dict[str, str | int | bool] = Field(description="What is added to the body to ask for a stream.")
+    progress: tuple[str, ...] = Field((), description="Names of events that are a step done.")
+    steps: Annotated[int, Field(ge=1)] | Literal["n"] = Field(
+        "n", description="How many steps there are; `n` is one for each picture."
+    )
+    kept: tuple[str, ...] = Field((), description="Names of events that are collected.")
+    final: tuple[str, ...] = Field(min_length=1, description="Names of events that complete the answer.")
+    errors: tuple[str, ...] = Field(("error",), description="Names of events that are errors.")
+    is_many: bool | None = Field(
+        None, description="Only for attempts with several pictures, or only for those with one."
+    )
+    answer: Dialect = Field(description="How the collected events are read.")
 
 
 class Submit(Call):
@@ -116,15 +133,29 @@ class Submit(Call):
     "W:H" into the upstream's word, for `{size_word}`.
     """
 
-    method: Literal["POST"] = "POST"
-    accepted: tuple[int, ...] = (200, 201, 202)
-    timeout_s: float = Field(30.0, gt=0)
-    after_uncertain: AfterUncertain
-    max_answer_bytes: int = Field(MAX_PICTURE_ANSWER_BYTES, gt=0)
-    sizes: dict[str, str | int] = Field(default_factory=dict)
-    mask_style: MaskStyle = MaskStyle.WHITE
-    stream: Stream | None = None
-    variants: tuple[Variant, ...] = ()
+    method: Literal["POST"] = Field("POST", description="Always POST.")
+    accepted: tuple[int, ...] = Field((200, 201, 202), description="The statuses that mean: taken.")
+    timeout_s: float = Field(
+        30.0, gt=0, description="How long to wait for the answer; after that the submit is uncertain."
+    )
+    after_uncertain: AfterUncertain = Field(
+        description="How a lost answer is cleared up: send the same key again, look it up, or not at all."
+    )
+    max_answer_bytes: int = Field(
+        MAX_PICTURE_ANSWER_BYTES,
+        gt=0,
+        description="Longer answers are cut off; then the submit is uncertain.",
+    )
+    sizes: dict[str, str | int] = Field(
+        default_factory=dict,
+        description="The upstream's word for a size or an aspect ratio, as `{size_word}`.",
+    )
+    mask_style: MaskStyle = Field(
+        MaskStyle.WHITE,
+        description="How the upstream marks where a picture may change; masks are turned into it.",
+    )
+    stream: Stream | None = Field(None, description="The answer as a stream, where somebody listens.")
+    variants: tuple[Variant, ...] = Field((), description="Other ways to send; the first that fits is taken.")
 
     def fitting(self, submission: Submission) -> Submit:
         """This call as it is made for one submission: by the first variant that fits, if there is one."""
@@ -147,7 +178,7 @@ class Submit(Call):
 class LookUp(Call):
     """Finding a record by our reference; `records` is the list of candidates."""
 
-    records: Pick
+    records: Pick = Field(description="The list of records that may be ours.")
 
 
 class Listing(Call):
@@ -159,15 +190,21 @@ class Listing(Call):
     record before the window.
     """
 
-    records: Pick
-    paging: Literal["cursor", "page", "offset"] = "cursor"
-    next_cursor: Pick | None = None
-    next_parameter: str | None = None
-    first_page: int = Field(1, ge=0)
-    has_more: Pick | None = None
-    newest_first: bool = False
-    limit: int = Field(100, ge=1)
-    time_format: TimeFormat = "unix"
+    records: Pick = Field(description="The list of records of one page.")
+    paging: Literal["cursor", "page", "offset"] = Field(
+        "cursor", description="How the next page is asked for."
+    )
+    next_cursor: Pick | None = Field(None, description="Where the answer names the next page's cursor.")
+    next_parameter: str | None = Field(
+        None, description="The parameter that is the cursor, where the answer names an address."
+    )
+    first_page: int = Field(1, ge=0, description="The number of the first page.")
+    has_more: Pick | None = Field(
+        None, description="Where the answer says that another page follows; without it a full page does."
+    )
+    newest_first: bool = Field(False, description="Whether the newest record comes first.")
+    limit: int = Field(100, ge=1, description="How many records a page has, `{limit}`.")
+    time_format: TimeFormat = Field("unix", description="How `{since}` and `{until}` are written.")
 
 
 class Callback(Section):
@@ -177,10 +214,14 @@ class Callback(Section):
     all: then a notice is matched by its provider_ref.
     """
 
-    trust: Trust
-    address: Literal["task", "account"] = "task"
-    signature: Signature
-    answer: Dialect | None = None
+    trust: Trust = Field(description="`body` is applied; `hint` only makes us ask.")
+    address: Literal["task", "account"] = Field(
+        "task", description="Whether each submit carries an address, or the account has one for all."
+    )
+    signature: Signature = Field(description="How a callback proves itself.")
+    answer: Dialect | None = Field(
+        None, description="What is different in a callback's record; `[poll.answer]` holds for it too."
+    )
 
 
 class ErrorRule(Match):
@@ -190,12 +231,21 @@ class ErrorRule(Match):
     poll says that the attempt itself has ended so; without it a poll's error says nothing about the attempt.
     """
 
-    phases: tuple[Phase, ...] = ("submit", "poll", "result", "look_up", "list", "cancel")
-    status: tuple[StatusRange, ...] = (StatusBounds(400, 599),)
-    header: str | None = None
-    outcome: ErrorOutcome
-    code: FailureCode | None = None
-    ends_task: bool = False
+    phases: tuple[Phase, ...] = Field(
+        ("submit", "poll", "result", "look_up", "list", "cancel"),
+        description="The calls whose answers it is about.",
+    )
+    status: tuple[StatusRange, ...] = Field(
+        (StatusBounds(400, 599),), description='The statuses it is about: 429 or "500-599".'
+    )
+    header: str | None = Field(
+        None, description="The header that is compared, in place of a member of the body."
+    )
+    outcome: ErrorOutcome = Field(description="What such an answer means.")
+    code: FailureCode | None = Field(
+        None, description="Our stable code of the failure; without it the usual one."
+    )
+    ends_task: bool = Field(False, description="Whether the answer to a poll is the end of the attempt.")
 
     @model_validator(mode="after")
     def _check_evidence(self) -> Self:
@@ -226,50 +276,64 @@ class Errors(Section):
     the body such as "55s". With `takes_text` a body of plain text is read as `{"text": …}`.
     """
 
-    code: Pick | None = None
-    message: Pick | None = None
-    takes_text: bool = False
-    retry_after_header: str = "retry-after"
-    retry_after_ms_header: str | None = None
-    retry_after: Pick | None = None
-    rules: tuple[ErrorRule, ...] = ()
+    code: Pick | None = Field(None, description="Where the error code is.")
+    message: Pick | None = Field(None, description="Where the message is.")
+    takes_text: bool = Field(False, description="Whether plain text is the upstream's own word, too.")
+    retry_after_header: str = Field("retry-after", description="The header with seconds or a date.")
+    retry_after_ms_header: str | None = Field(None, description="A header with milliseconds.")
+    retry_after: Pick | None = Field(None, description="Where the body says how long to wait.")
+    rules: tuple[ErrorRule, ...] = Field((), description="What error answers mean, in order.")
 
 
 class Limits(Section):
     """What the upstream allows and promises; see `domain.provider.Capabilities`."""
 
-    visibility_delay_s: float = Field(5.0, ge=0)
-    min_poll_gap_s: float = Field(0.0, ge=0)
-    result_lifetime_s: float | None = Field(None, gt=0)
-    max_active: int | None = Field(None, ge=1)
-    max_active_tasks: int | None = Field(None, ge=1)
-    max_calls: int = Field(64, ge=1)
-    calls_per_s: float | None = Field(None, gt=0)
-    polls_per_s: float | None = Field(None, gt=0)
-    cost_unit: str = ""
-    result_hosts: tuple[str, ...] = ()
+    visibility_delay_s: float = Field(
+        5.0, ge=0, description="How long a new task may stay invisible to look-ups and lists."
+    )
+    min_poll_gap_s: float = Field(0.0, ge=0, description="The least time between two looks at one task.")
+    result_lifetime_s: float | None = Field(
+        None, gt=0, description="How long results can be fetched; unknown counts as half an hour."
+    )
+    max_active: int | None = Field(None, ge=1, description="Pictures that may be under way at once.")
+    max_active_tasks: int | None = Field(None, ge=1, description="Tasks that may be under way at once.")
+    max_calls: int = Field(64, ge=1, description="Submits that may be in flight at once.")
+    calls_per_s: float | None = Field(None, gt=0, description="Submits in a second.")
+    polls_per_s: float | None = Field(None, gt=0, description="Looks in a second.")
+    cost_unit: str = Field("", description="What `cost` counts.")
+    result_hosts: tuple[str, ...] = Field((), description="Hosts on which results lie.")
 
 
 class DeclaredModel(Section):
     """A model for the catalog; see `domain.catalog.Model`. `values` are for its templates, `{model.name}`."""
 
-    name: Name
-    upstream_model: str = ""
-    operations: tuple[Operation, ...] = ("generate",)
-    price: int = Field(ge=0)
-    max_n: int = Field(4, ge=1)
-    sizes: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,4}x[1-9]\d{0,4})?$")], ...] = ()
-    aspect_ratios: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,2}:[1-9]\d{0,2})?$")], ...] = ()
-    max_prompt_chars: int = Field(4000, ge=1)
-    max_images: int = Field(0, ge=0)
-    takes_mask: bool = False
-    retires_on: date | None = None
-    default_p95_s: float = Field(20.0, gt=0)
-    p95_floor_s: float = Field(1.0, gt=0)
-    p95_cap_s: float = Field(600.0, gt=0)
-    deadline_s: float = Field(3600.0, gt=0)
-    is_default: bool = False
-    values: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    name: Name = Field(description="What customers ask for. The same name at several providers makes routes.")
+    upstream_model: str = Field("", description="The upstream's name; without it the same.")
+    operations: tuple[Operation, ...] = Field(("generate",), description="What it can do.")
+    price: int = Field(ge=0, description="Credits for each picture.")
+    max_n: int = Field(4, ge=1, description="The most pictures of one task.")
+    sizes: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,4}x[1-9]\d{0,4})?$")], ...] = Field(
+        (), description="The sizes it makes; an empty word takes any, an empty list none."
+    )
+    aspect_ratios: tuple[Annotated[str, Field(pattern=r"^([1-9]\d{0,2}:[1-9]\d{0,2})?$")], ...] = Field(
+        (), description="The aspect ratios it makes, in the same way."
+    )
+    max_prompt_chars: int = Field(4000, ge=1, description="The longest prompt.")
+    max_images: int = Field(0, ge=0, description="The most pictures that an edit may bring.")
+    takes_mask: bool = Field(False, description="Whether an edit may bring a mask.")
+    retires_on: date | None = Field(None, description="The day (UTC) from which nothing new is sent.")
+    default_p95_s: float = Field(
+        20.0, gt=0, description="How long 95 of 100 runs take, until it is measured."
+    )
+    p95_floor_s: float = Field(1.0, gt=0, description="The least that a measured P95 counts as.")
+    p95_cap_s: float = Field(600.0, gt=0, description="The most that a measured P95 counts as.")
+    deadline_s: float = Field(
+        3600.0, gt=0, description="How long after acceptance a run may take before a person looks."
+    )
+    is_default: bool = Field(False, description="Whether it is taken where a caller names no model.")
+    values: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Words of its own for templates, `{model.word}`."
+    )
 
 
 def _as_ways(value: object) -> object:
@@ -284,24 +348,41 @@ class Declaration(Section):
     cannot say. `link_hosts` are further hosts that addresses from answers may name.
     """
 
-    name: ProviderName
-    title: str = ""
-    code: Literal["comfyui"] | None = None
-    base_url: Address | None = None
-    hosts: dict[str, Address] = Field(default_factory=dict)
-    region: str = ""
-    link_hosts: tuple[Annotated[str, Field(pattern=r"^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+$")], ...] = ()
-    is_synchronous: bool = False
-    auth: Annotated[tuple[Auth, ...], BeforeValidator(_as_ways), Field(min_length=1)] = (HeaderAuth(),)
-    answer: Dialect = Dialect()
-    submit: Submit
-    poll: Call | None = None
-    result: Call | None = None
-    look_up: LookUp | None = None
-    listing: Listing | None = Field(None, alias="list")
-    cancel: Call | None = None
-    callback: Callback | None = None
-    errors: Errors = Errors()
-    failures: tuple[FailureRule, ...] = ()
-    limits: Limits = Limits()
-    models: tuple[DeclaredModel, ...]
+    name: ProviderName = Field(description="By which settings, catalog and addresses know it.")
+    title: str = Field("", description="What people read.")
+    code: Literal["comfyui"] | None = Field(
+        None, description="The module that does what a declaration cannot say."
+    )
+    base_url: Address | None = Field(None, description="Its usual address; an installation may set another.")
+    hosts: dict[str, Address] = Field(
+        default_factory=dict, description="Addresses by the name of their region."
+    )
+    region: str = Field("", description="The usual region, `{region}`.")
+    link_hosts: tuple[Annotated[str, Field(pattern=r"^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)+$")], ...] = Field(
+        (), description="Further hosts that addresses from answers may name; `*.` stands for any first part."
+    )
+    is_synchronous: bool = Field(False, description="Whether the submit is answered with the pictures.")
+    auth: Annotated[tuple[Auth, ...], BeforeValidator(_as_ways), Field(min_length=1)] = Field(
+        (HeaderAuth(),), description="Who is calling."
+    )
+    answer: Dialect = Field(Dialect(), description="Where records say what, for all calls.")
+    submit: Submit = Field(description="How an attempt is sent.")
+    poll: Call | None = Field(None, description="How it is asked about.")
+    result: Call | None = Field(
+        None, description="A second call for the pictures, after a poll that says done without them."
+    )
+    look_up: LookUp | None = Field(None, description="How it is found by our reference.")
+    listing: Listing | None = Field(
+        None, alias="list", description="How all records are read, for reconciliation."
+    )
+    cancel: Call | None = Field(
+        None, description="How it is taken back; the answer must be a record that says so."
+    )
+    callback: Callback | None = Field(None, description="How the upstream calls back.")
+    errors: Errors = Field(Errors(), description="What error answers mean.")
+    failures: tuple[FailureRule, ...] = Field(
+        (),
+        description="What failed records mean; the first that matches wins, and none means the upstream's fault.",
+    )
+    limits: Limits = Field(Limits(), description="What it allows and promises.")
+    models: tuple[DeclaredModel, ...] = Field(description="What customers can ask for.")

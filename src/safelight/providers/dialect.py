@@ -32,11 +32,11 @@ class Outputs(Section):
     An item with neither is no picture; `error_code` says why, `blocked_if` that moderation took it.
     """
 
-    items: Pick
-    url: Pick | None = None
-    base64: Pick | None = None
-    error_code: Pick | None = None
-    blocked_if: Pick | None = None
+    items: Pick = Field(description="The list of pictures, or the only one.")
+    url: Pick | None = Field(None, description="The address within an item; `@` if the item is the address.")
+    base64: Pick | None = Field(None, description="The picture itself within an item.")
+    error_code: Pick | None = Field(None, description="Why an item is no picture.")
+    blocked_if: Pick | None = Field(None, description="What holds for an item that moderation has taken.")
 
 
 class HttpStatus(Section):
@@ -45,8 +45,10 @@ class HttpStatus(Section):
     Such an answer may be empty. `canceled` is for a cancel that is confirmed by its status alone.
     """
 
-    status: StatusRange
-    means: Literal[UpdateStatus.QUEUED, UpdateStatus.RUNNING, UpdateStatus.SUCCEEDED, UpdateStatus.CANCELED]
+    status: StatusRange = Field(description="A status or a range of them.")
+    means: Literal[
+        UpdateStatus.QUEUED, UpdateStatus.RUNNING, UpdateStatus.SUCCEEDED, UpdateStatus.CANCELED
+    ] = Field(description="The state.")
 
 
 class Dialect(Section):
@@ -57,27 +59,38 @@ class Dialect(Section):
     whatever its word.
     """
 
-    decode: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], ...] = ()
-    record: Pick | None = None
-    provider_ref: Pick | None = None
-    reference: Pick | None = None
-    status: Pick | None = None
-    statuses: Words = Field(default_factory=dict)
-    statuses_by_http: tuple[HttpStatus, ...] = ()
-    status_if_absent: UpdateStatus | None = None
-    failed_if: Pick | None = None
-    outputs: Outputs | None = None
-    error_code: Pick | None = None
-    error_message: Pick | None = None
-    percent: Pick | None = None
-    percent_full: Literal[1, 100] = 100
-    position: Pick | None = None
-    run_s: Pick | None = None
-    cost: Pick | None = None
-    refunded: Pick | None = None
-    created_at: Pick | None = None
-    created_at_format: TimeFormat = "unix"
-    links: dict[LinkName, Pick] = Field(default_factory=dict)
+    decode: tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")], ...] = Field(
+        (), description="Members that hold JSON as text."
+    )
+    record: Pick | None = Field(None, description="Where the record is in the answer; `@` is the whole.")
+    provider_ref: Pick | None = Field(None, description="The upstream's id.")
+    reference: Pick | None = Field(
+        None, description="Our reference, as it comes back. Another one than ours is refused."
+    )
+    status: Pick | None = Field(None, description="The word for the state.")
+    statuses: Words = Field(
+        default_factory=dict,
+        description="The upstream's words and ours; case does not count, and an unknown word keeps a task running.",
+    )
+    statuses_by_http: tuple[HttpStatus, ...] = Field(
+        (), description="Statuses of the answer that stand for a state."
+    )
+    status_if_absent: UpdateStatus | None = Field(None, description="The state of a record without a word.")
+    failed_if: Pick | None = Field(None, description="What holds for a record that has failed.")
+    outputs: Outputs | None = Field(None, description="Where the pictures are.")
+    error_code: Pick | None = Field(None, description="Why it has failed, for `[[failures]]`.")
+    error_message: Pick | None = Field(None, description="The same in words, for the operator.")
+    percent: Pick | None = Field(None, description='How far it is: a number, or a text such as "57%".')
+    percent_full: Literal[1, 100] = Field(100, description="What the number is at the end.")
+    position: Pick | None = Field(None, description="Its place in the upstream's line; 0 is next.")
+    run_s: Pick | None = Field(None, description="How long it has run, without waiting.")
+    cost: Pick | None = Field(None, description="What was charged, in `limits.cost_unit`.")
+    refunded: Pick | None = Field(None, description="What was given back of it.")
+    created_at: Pick | None = Field(None, description="When it was made; `[list]` needs it.")
+    created_at_format: TimeFormat = Field("unix", description="How that is written.")
+    links: dict[LinkName, Pick] = Field(
+        default_factory=dict, description="Addresses that the upstream gives for later calls."
+    )
 
     def by_http(self, http_status: int | None) -> UpdateStatus | None:
         """The state for which the status of an answer stands by itself."""

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from safelight.providers.documents import check_expression
 
@@ -65,10 +65,10 @@ class Section(BaseModel):
 class Match(Section):
     """A comparison of one value; whichever of `equals`, `prefix` and `regex` are given, one must hold."""
 
-    path: Pick | None = None
-    equals: tuple[str | int, ...] = ()
-    prefix: str | None = None
-    regex: Regex | None = None
+    path: Pick | None = Field(None, description="What is compared; without it the error code.")
+    equals: tuple[str | int, ...] = Field((), description="It is one of these.")
+    prefix: str | None = Field(None, description="It begins so.")
+    regex: Regex | None = Field(None, description="It holds this.")
 
     @property
     def compares(self) -> bool:

@@ -34,14 +34,16 @@ class _Signed(Section):
     `tolerance_s` is refused.
     """
 
-    header: HeaderName
-    prefix: str = ""
-    encoding: Literal["hex", "base64"] = "hex"
-    separator: str | None = Field(None, min_length=1)
-    parts: tuple[Part, ...] = ("body",)
-    joiner: str = "."
-    timestamp_header: HeaderName | None = None
-    tolerance_s: float = Field(300.0, gt=0)
+    header: HeaderName = Field(description="The header with the signature.")
+    prefix: str = Field("", description="What stands before the signature in it.")
+    encoding: Literal["hex", "base64"] = Field("hex", description="How the signature is written.")
+    separator: str | None = Field(
+        None, min_length=1, description="What stands between several signatures in one header."
+    )
+    parts: tuple[Part, ...] = Field(("body",), description="What is signed, in order.")
+    joiner: str = Field(".", description="What stands between the parts.")
+    timestamp_header: HeaderName | None = Field(None, description="The header with the time, in seconds.")
+    tolerance_s: float = Field(300.0, gt=0, description="How old or how early a callback may be.")
 
     @model_validator(mode="after")
     def _check_timestamp(self) -> Self:
@@ -64,20 +66,20 @@ class HmacSha256(_Signed):
     the secret is turned into the key: its text, or the base64 after `whsec_`.
     """
 
-    kind: Literal["hmac_sha256"]
-    key: Literal["text", "whsec"] = "text"
-    secrets: tuple[str, ...] = Field(min_length=1)
-    is_optional: bool = False
+    kind: Literal["hmac_sha256"] = Field(description="Chooses this way.")
+    key: Literal["text", "whsec"] = Field("text", description="How the secret becomes the key.")
+    secrets: tuple[str, ...] = Field(min_length=1, description="Names of credentials.")
+    is_optional: bool = Field(False, description="Whether it works, with hints, without the secret.")
 
 
 class StandardWebhooks(Section):
     """Standard Webhooks 1.0 (https://www.standardwebhooks.com): id, time and body, `v1,` base64, a list."""
 
-    kind: Literal["standard_webhooks"]
-    secrets: tuple[str, ...] = Field(min_length=1)
-    header_prefix: HeaderName = "webhook"
-    tolerance_s: float = Field(300.0, gt=0)
-    is_optional: bool = False
+    kind: Literal["standard_webhooks"] = Field(description="Chooses this way.")
+    secrets: tuple[str, ...] = Field(min_length=1, description="Names of credentials.")
+    header_prefix: HeaderName = Field("webhook", description="How the three headers begin.")
+    tolerance_s: float = Field(300.0, gt=0, description="How old or how early a callback may be.")
+    is_optional: bool = Field(False, description="Whether it works, with hints, without the secret.")
 
     @property
     def as_hmac(self) -> HmacSha256:
@@ -101,25 +103,27 @@ class StandardWebhooks(Section):
 class Ed25519Jwks(_Signed):
     """Ed25519 with the upstream's public keys, fetched from `jwks_url` and kept for `cache_s`."""
 
-    kind: Literal["ed25519_jwks"]
-    jwks_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+/\S*$")]
-    cache_s: float = Field(86_400.0, gt=0, le=86_400)
+    kind: Literal["ed25519_jwks"] = Field(description="Chooses this way.")
+    jwks_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+/\S*$")] = Field(
+        description="Where the keys are."
+    )
+    cache_s: float = Field(86_400.0, gt=0, le=86_400, description="How long they are kept.")
 
 
 class StaticToken(Section):
     """The same secret in every callback: it proves the sender, not the body."""
 
-    kind: Literal["static_token"]
-    header: HeaderName
-    prefix: str = ""
-    secrets: tuple[str, ...] = Field(min_length=1)
-    is_optional: bool = False
+    kind: Literal["static_token"] = Field(description="Chooses this way.")
+    header: HeaderName = Field(description="The header with the token.")
+    prefix: str = Field("", description="What stands before it.")
+    secrets: tuple[str, ...] = Field(min_length=1, description="Names of credentials.")
+    is_optional: bool = Field(False, description="Whether it works, with hints, without the secret.")
 
 
 class Unsigned(Section):
     """No proof at all: the token in the callback address is the only one."""
 
-    kind: Literal["none"]
+    kind: Literal["none"] = Field(description="Chooses this way.")
 
 
 Signature = Annotated[

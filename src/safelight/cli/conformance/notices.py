@@ -11,7 +11,6 @@ from safelight.cli.conformance.mailbox import Received
 from safelight.cli.conformance.workbench import OPEN, Nonconformity, Workbench, expect
 from safelight.domain.provider import AttemptRef, ProviderUpdate, Submission, Trust, UpdateStatus
 from safelight.errors import CallbackRejected
-from safelight.lab.dialects import keys
 
 TIMED_BY_CLOCK_S = 3_600.0
 
@@ -241,11 +240,10 @@ def _is_proof(header: bytes) -> bool:
 
 def _secrets(bench: Workbench) -> tuple[str, str] | None:
     """The lab's secret now, and the one that it is replaced by; None for public keys."""
-    known = bench.dialect["credentials"].get("callback_secret")
-    if known is None:
+    known = bench.dialect["credentials"]
+    if "callback_secret" not in known or "next_callback_secret" not in known:
         return None
-    pairs = (keys.callback_secrets(bench.name), keys.standard_secrets(bench.name))
-    return next((pair for pair in pairs if pair[0] == known), None)
+    return known["callback_secret"], known["next_callback_secret"]
 
 
 def _second_secret(bench: Workbench) -> str | None:

@@ -32,7 +32,7 @@ MOST_SHAPES = 6
 
 def submit_cases(bench: Workbench) -> Iterator[Case]:
     """Every case about submits."""
-    for model in bench.declaration.models:
+    for model in bench.models:
         for operation in model.operations:
             yield Case(f"accepted: {model.name} {operation}", partial(_accepted, bench, model, operation))
         yield Case(f"accepted: {model.name} with n, sizes and options", partial(_shapes, bench, model))

@@ -7,7 +7,9 @@ import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import SecretStr
@@ -24,6 +26,7 @@ from safelight.domain.provider import (
 from safelight.errors import ProviderError, ProviderRefused, ProviderUnavailable, SubmissionUncertain
 from safelight.providers import DeclaredProvider, build_provider
 from safelight.providers.declaration import Declaration, DeclaredModel
+from safelight.providers.signatures import Ed25519Jwks
 
 PATIENCE_S = 2.0
 """Replaces every longer time-out of the declaration, so that a run does not take hours."""
@@ -89,8 +92,8 @@ class Workbench:
             impatient(self.declaration, patience_s),
             credentials={name: SecretStr(value) for name, value in known.items() if value},
             session=self.session,
-            base_url=base_url or f"{self.lab_url}/{self.name}",
-            jwks_url=f"{self.lab_url}/{self.name}/.well-known/jwks.json",
+            base_url=base_url or lab_address(self.declaration, self.lab_url, self.name),
+            jwks_url=f"{self.lab_url}/{self.name}{_jwks_path(self.declaration)}",
         )
 
     async def turn(self, **knobs: Any) -> None:
@@ -122,18 +125,26 @@ class Workbench:
         """How many submits the lab has accepted."""
         return int((await self.ledger())["accepted"])
 
+    @property
+    def models(self) -> tuple[DeclaredModel, ...]:
+        """The declared models that are not retired yet."""
+        today = datetime.now(UTC).date()
+        return tuple(
+            model for model in self.declaration.models if model.retires_on is None or model.retires_on > today
+        )
+
     def model(self, operation: str = "generate", *, has_mask: bool = False) -> DeclaredModel | None:
         """The first declared model that does this."""
         fitting = (
             model
-            for model in self.declaration.models
+            for model in self.models
             if operation in model.operations and (model.takes_mask or not has_mask)
         )
         return next(fitting, None)
 
     def submission(self, model: DeclaredModel | None = None, **changes: Any) -> Submission:
         """A plain submission of one picture by a model, with a reference of its own."""
-        model = model or self.model() or self.declaration.models[0]
+        model = model or self.model() or self.models[0]
         operation = changes.get("operation") or model.operations[0]
         values: dict[str, Any] = {
             "reference": f"{next(self._numbers):028x}-1",
@@ -249,6 +260,17 @@ def impatient(declaration: Declaration, patience_s: float) -> Declaration:
         if call is not None:
             changes[name] = call.model_copy(update={"timeout_s": min(patience_s, call.timeout_s)})
     return declaration.model_copy(update=changes)
+
+
+def lab_address(declaration: Declaration, lab_url: str, dialect: str) -> str:
+    """Where the lab plays this upstream: below the dialect's name the paths are the upstream's own."""
+    address = declaration.hosts.get(declaration.region) or declaration.base_url or ""
+    return f"{lab_url}/{dialect}{urlsplit(address).path.rstrip('/')}"
+
+
+def _jwks_path(declaration: Declaration) -> str:
+    signature = declaration.callback.signature if declaration.callback else None
+    return urlsplit(signature.jwks_url).path if isinstance(signature, Ed25519Jwks) else ""
 
 
 def expect(condition: object, message: str) -> None:
