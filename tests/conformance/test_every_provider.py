@@ -23,7 +23,7 @@ async def lab_url() -> AsyncIterator[str]:
 
 
 def test_every_provider_has_a_dialect_to_be_tested_against() -> None:
-    assert PROVIDERS == sorted(dialect_names())
+    assert sorted(dialect_names()) == PROVIDERS
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
