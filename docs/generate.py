@@ -9,11 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs.pages import settings, state_machine, tree  # noqa: E402 - the path above makes it found
+from docs.pages import declarations, settings, state_machine, tree  # noqa: E402 - the path above makes it found
 
 PAGES: dict[str, Callable[[str], str]] = {
     "README.md": lambda text: tree.refresh(text, depth=1),
     "ARCHITECTURE.md": lambda text: tree.refresh(text, depth=2),
+    "docs/declarations.md": lambda _: declarations.page(),
     "docs/operating/README.md": settings.refresh,
     "docs/state-machine.md": lambda _: state_machine.page(),
 }

@@ -10,12 +10,16 @@ from pydantic_core import PydanticUndefined
 from safelight.settings import Settings
 
 BLOCK = re.compile(r"(<!-- settings -->\n).*?(<!-- /settings -->)", re.DOTALL)
-MADE_AT_RUN_TIME = {"data_dir": "see above"}
+MADE_AT_RUN_TIME = {"data_dir": "see above", "providers": "none", "models": "none"}
+FROM_ENVIRONMENT_ALONE = frozenset({"provider_variables"})
 
 
 def refresh(page: str) -> str:
     """The page with its table of settings made true."""
-    rows = "".join(f"{_row(name, field)}\n" for name, field in Settings.model_fields.items())
+    named = (
+        (name, field) for name, field in Settings.model_fields.items() if name not in FROM_ENVIRONMENT_ALONE
+    )
+    rows = "".join(f"{_row(name, field)}\n" for name, field in named)
     table = f"| setting | what it is | default |\n|---|---|---|\n{rows}"
     return BLOCK.sub(lambda found: f"{found[1]}{table}{found[2]}", page)
 

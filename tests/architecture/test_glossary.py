@@ -98,7 +98,16 @@ ALLOWED: tuple[tuple[str, str, str], ...] = (
     ("src/safelight/lab/dialects/*", '"', "an upstream's own words, fields and headers stand in quotes"),
     ("src/safelight/lab/signatures.py", "ebhook", "Standard Webhooks is a scheme's own name"),
     ("tests/lab/*", '"', "an upstream's own words, fields and headers stand in quotes"),
+    ("src/safelight/providers/*", '"', "an upstream's own words, fields and headers stand in quotes"),
+    ("src/safelight/providers/*", "dialect.refunded", "the key of a declaration says it as upstreams do"),
+    ("src/safelight/providers/declarations/*", "webhooks", "providers' pages go by their own names"),
+    ("src/safelight/providers/*", "Standard Webhooks", "a scheme's own name"),
+    ("src/safelight/cli/conformance/*", '"', "the lab's dialects are asked in their own words"),
+    ("tests/providers/*", '"', "an upstream's own words, fields and headers stand in quotes"),
+    ("tests/providers/*", "tandard_webhooks", "a scheme's own name"),
     ("docs/providers/*", "webhook", "providers' own pages and fields are quoted by their own names"),
+    ("docs/providers/*", "`", "an upstream's own words, fields and headers stand in quotes"),
+    ("docs/declarations.md", "`", "an upstream's own words, fields and headers stand in quotes"),
 )
 
 

@@ -40,6 +40,9 @@ def serve(
     lab_knobs: Annotated[
         str | None, typer.Option(metavar="JSON", help="How the lab misbehaves, as a JSON object.")
     ] = None,
+    with_lab: Annotated[
+        bool, typer.Option("--lab", help="Start the lab although providers are configured.")
+    ] = False,
 ) -> None:
     """Run everything on this machine: database, API and worker.
 
@@ -50,7 +53,9 @@ def serve(
     from safelight.lab.knobs import Knobs
     from safelight.service import run_serve
 
-    settings = settings_of(data_dir, host=host, port=port, lab_port=lab_port, lab_knobs=lab_knobs)
+    settings = settings_of(
+        data_dir, host=host, port=port, lab_port=lab_port, lab_knobs=lab_knobs, with_lab=with_lab or None
+    )
     try:
         Knobs.parse(settings.lab_knobs)
     except ValueError as error:

@@ -210,8 +210,8 @@ def _worst(reasons: list[Failure]) -> Failure | None:
 def _cost(record: Mapping[str, Any], dialect: Dialect) -> float | None:
     """What the upstream keeps: charged less given back, never below zero."""
     charged = read_amount(pick(dialect.cost, record))
-    refunded = read_amount(pick(dialect.refunded, record))
-    return None if charged is None else max(0.0, charged - (refunded or 0.0))
+    given_back = read_amount(pick(dialect.refunded, record))
+    return None if charged is None else max(0.0, charged - (given_back or 0.0))
 
 
 def _links(record: Mapping[str, Any], dialect: Dialect) -> dict[str, str]:

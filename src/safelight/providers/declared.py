@@ -83,7 +83,8 @@ class DeclaredProvider:
             address, choose(declaration.auth, known), known, region or declaration.region
         )
         self._links = LinkFilter(address, declaration)
-        self._interpreter = Interpreter(declaration, Redactor(known.values()), name=self._name)
+        self._redactor = Redactor(known.values())
+        self._interpreter = Interpreter(declaration, self._redactor, name=self._name)
         self._verifier: Verifier | None = (
             build_verifier(callback.signature, known, self._name, session=session, jwks_url=jwks_url)
             if callback
@@ -185,6 +186,10 @@ class DeclaredProvider:
     def read_callback(self, raw: bytes) -> ProviderUpdate:
         """Read a verified callback; a genuine one that cannot be used is a hint."""
         return self._interpreter.notice(raw)
+
+    def keepable(self, raw: bytes) -> bytes:
+        """A callback's body without our credentials: some upstreams repeat their owner's secret in it."""
+        return self._redactor.masked(raw)
 
     def _declared(self, phase: Phase, call: C | None) -> C:
         if call is None:

@@ -111,8 +111,8 @@ class FailureRule(Match):
 
     failure_class: Literal[
         FailureClass.INVALID_REQUEST, FailureClass.CONTENT_BLOCKED, FailureClass.UPSTREAM_FAULT
-    ] = Field(alias="class")
-    code: FailureCode
+    ] = Field(alias="class", description="Whose fault it is; only the upstream's is tried again.")
+    code: FailureCode = Field(description="Our stable code, which customers see.")
 
     @model_validator(mode="after")
     def _check_comparison(self) -> Self:

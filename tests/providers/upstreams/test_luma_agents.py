@@ -30,7 +30,7 @@ URL = "https://storage.example/generations/a1/output.png?X-Amz-Expires=3600"
 
 
 def generation(**changes: Any) -> dict[str, Any]:
-    record = {
+    record: dict[str, Any] = {
         "id": "a1",
         "type": "image",
         "state": "queued",

@@ -22,7 +22,7 @@ from tests.providers.upstreams.asking import (
 from tests.providers.upstreams.parts import Part, parts_of
 
 URL = "https://img.recraft.example/1"
-DONE = {"created": 1, "credits": 40, "data": [{"image_id": "i-1", "url": URL}]}
+DONE = {"created": 1, "credits": 40, "data": [{"url": URL}]}
 FILE = ("image", ("image/png", b"png-bytes"))
 
 
