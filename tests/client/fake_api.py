@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from aiohttp import web
 
@@ -20,7 +21,8 @@ PICTURE = b"\x89PNG the bytes of a picture"
 class FakeApi:
     """`submits` are the next answers to a submit (a status, a drop, or a late 202), then 202 each time.
 
-    `looks` are the next answers to GET of a task: fields that replace those of a ready one.
+    `looks` are the next answers to GET of a task: fields that replace those of a ready one. `uploads` are the next
+    statuses of an upload; `uploaded` is what came.
     """
 
     url: str = ""
@@ -30,6 +32,8 @@ class FakeApi:
     heard: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    uploads: list[Any] = field(default_factory=list)
+    uploaded: list[tuple[str, bytes]] = field(default_factory=list)
     n: int = 1
     retry_after: str | None = None
 
@@ -103,6 +107,26 @@ class FakeApi:
         }
         return web.json_response(receipt, status=202)
 
+    async def upload(self, request: web.Request) -> web.StreamResponse:
+        """POST /v1/uploads: the same picture has the same id."""
+        data = await request.read()
+        self.uploaded.append((request.headers["Content-Type"], data))
+        answer = self.uploads.pop(0) if self.uploads else 201
+        if answer != 201:
+            return self.problem(answer, "picture-refused")
+        digest = hashlib.sha256(data).hexdigest()
+        shown = {
+            "id": str(UUID(digest[:32])),
+            "content_type": "image/png",
+            "width": 64,
+            "height": 64,
+            "bytes": len(data),
+            "sha256": digest,
+            "created_at": "2026-01-01T12:00:00Z",
+            "expires_at": "2026-01-02T12:00:00Z",
+        }
+        return web.json_response(shown, status=201)
+
     async def look(self, request: web.Request) -> web.StreamResponse:
         """GET /v1/tasks/{id}."""
         self.heard.append(("GET", request.path, dict(request.query)))
@@ -170,8 +194,9 @@ class FakeApi:
 
     def routes(self) -> web.Application:
         """The API's addresses."""
-        app = web.Application(middlewares=[self.only_with_key])
+        app = web.Application(middlewares=[self.only_with_key], client_max_size=8 * 1024 * 1024)
         app.router.add_post("/v1/tasks", self.submit)
+        app.router.add_post("/v1/uploads", self.upload)
         app.router.add_get("/v1/tasks", self.list_tasks)
         app.router.add_get("/v1/tasks/{id}", self.look)
         app.router.add_post("/v1/tasks/{id}/cancel", self.cancel)

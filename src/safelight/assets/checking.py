@@ -72,13 +72,13 @@ def check_picture(data: bytes, *, limits: PictureLimits = PictureLimits()) -> Pi
         raise _too_large(f"{len(data)} bytes")
     kind = sniff(data)
     _check_ending(kind, data)
-    with _reading("not_an_image"):
+    with reading("not_an_image"):
         image = Image.open(io.BytesIO(data), formats=[kind.name])
     with image:
         width, height = image.size
-        with _reading("not_an_image"):
-            _check_size(image, limits)
-        with _reading("truncated"):
+        with reading("not_an_image"):
+            check_size(image, limits)
+        with reading("truncated"):
             _decode_frames(image, limits)
     return Picture(kind.content_type, width, height, len(data), hashlib.sha256(data).digest(), kind.suffix)
 
@@ -86,8 +86,8 @@ def check_picture(data: bytes, *, limits: PictureLimits = PictureLimits()) -> Pi
 def make_thumbnail(data: bytes, *, side: int = 384) -> bytes:
     """A WebP that fits into `side` × `side` pixels: upright, in RGB, without metadata."""
     kind = sniff(data)
-    with _reading("not_an_image"), Image.open(io.BytesIO(data), formats=[kind.name]) as image:
-        _check_size(image, PictureLimits())
+    with reading("not_an_image"), Image.open(io.BytesIO(data), formats=[kind.name]) as image:
+        check_size(image, PictureLimits())
         image.draft("RGB", (side, side))
         small = _to_rgb(image)
         small.thumbnail((side, side))
@@ -131,7 +131,7 @@ def _check_ending(kind: _Format, data: bytes) -> None:
         raise AssetError("truncated", f"the {kind.name} has no end", is_retryable=True)
 
 
-def _check_size(image: Image.Image, limits: PictureLimits) -> None:
+def check_size(image: Image.Image, limits: PictureLimits) -> None:
     width, height = image.size
     frames = getattr(image, "n_frames", 1)
     if max(width, height) > limits.max_side or frames > limits.max_frames:
@@ -161,7 +161,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 @contextmanager
-def _reading(reason: str) -> Iterator[None]:
+def reading(reason: str) -> Iterator[None]:
     """Turn whatever Pillow raises on hostile bytes into one AssetError."""
     try:
         yield

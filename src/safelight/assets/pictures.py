@@ -1,4 +1,4 @@
-"""The door to pictures: checks and thumbnails in a bounded pool beside the event loop, with a deadline."""
+"""The door to pictures: checks, thumbnails and masks in a bounded pool beside the event loop, with a deadline."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from safelight.assets.checking import Picture, PictureLimits, check_picture, make_thumbnail, pixels_claimed
 from safelight.assets.inline import decode_base64, decode_data_url
+from safelight.assets.masks import make_mask
+from safelight.domain.provider import MaskStyle
 from safelight.errors import AssetError
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "check_picture",
     "decode_base64",
     "decode_data_url",
+    "make_mask",
     "make_thumbnail",
 ]
 
@@ -53,6 +56,10 @@ class PicturePool:
     async def thumbnail(self, data: bytes, *, side: int = 384) -> bytes:
         """As `make_thumbnail`; AssetError `timeout` after `timeout_s` of work."""
         return await self._run(partial(make_thumbnail, data, side=side))
+
+    async def mask(self, data: bytes, style: MaskStyle) -> bytes:
+        """As `make_mask`; AssetError `timeout` after `timeout_s` of work."""
+        return await self._run(partial(make_mask, data, style))
 
     async def aclose(self) -> None:
         """Take no more work; what runs is left to end by itself."""

@@ -49,6 +49,11 @@ def new_key(account_id: UUID | str, *, suffix: str) -> str:
     return check_key(f"{account_id}/{datetime.now(UTC):%Y/%m}/{secrets.token_hex(16)}.{suffix}")
 
 
+def upload_key(account_id: UUID | str, *, suffix: str) -> str:
+    """A fresh key for a picture that a customer handed in: `uploads/<account>/<128 random bits>.<suffix>`."""
+    return check_key(f"uploads/{account_id}/{secrets.token_hex(16)}.{suffix}")
+
+
 def staging_key(task_id: UUID | str, attempt: int, position: int) -> str:
     """Where a result waits until its task is settled: the same place for the same result."""
     return check_key(f"staging/{task_id}/{attempt}-{position}")

@@ -4,11 +4,12 @@ from safelight.client.errors import (
     ApiError,
     ClientError,
     DownloadError,
+    FileUnreadable,
     ServiceUnreachable,
 )
 from safelight.client.tasks import AsyncClient, TaskFields
 from safelight.client.threads import Client
-from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task
+from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task, Upload
 
 __all__ = [
     "ApiError",
@@ -20,10 +21,12 @@ __all__ = [
     "Credits",
     "DownloadError",
     "Failure",
+    "FileUnreadable",
     "Page",
     "Progress",
     "Receipt",
     "ServiceUnreachable",
     "Task",
     "TaskFields",
+    "Upload",
 ]

@@ -11,6 +11,10 @@ class ServiceUnreachable(ClientError):
     """No answer came, after every try. Whether the last request was carried out is not known."""
 
 
+class FileUnreadable(ClientError):
+    """A picture of the caller's own cannot be read; no task was submitted."""
+
+
 class DownloadError(ClientError):
     """The bytes of an asset are not those that its hash names."""
 

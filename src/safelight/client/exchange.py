@@ -23,7 +23,10 @@ LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is sent; `repeat_on` are the statuses after which the very same call is sent again."""
+    """What is sent; `repeat_on` are the statuses after which the very same call is sent again.
+
+    `timeout_s` is for one try, where the usual time does not do.
+    """
 
     method: str
     path: str
@@ -31,6 +34,7 @@ class Call:
     body: bytes | None = None
     headers: Mapping[str, str] | None = None
     params: Mapping[str, str] | None = None
+    timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class Exchange:
             headers=call.headers,
             params=call.params,
             allow_redirects=False,
+            timeout=TIMEOUT if call.timeout_s is None else aiohttp.ClientTimeout(call.timeout_s),
         )
         async with sent as response:
             data = await response.read()

@@ -17,10 +17,12 @@ from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
 from safelight.client.exchange import LOST, Answer, Call, Exchange, unreadable
 from safelight.client.files import replace_file
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
-from safelight.client.values import Asset, Balance, Page, Receipt, Task
+from safelight.client.pictures import Picture, is_name, media_type_of, read_picture
+from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload
 
 PATIENCE_S = 120.0
 """How long `watch` bears a service that does not answer: a restart takes seconds."""
+UPLOAD_TIMEOUT_S = 180.0
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -34,7 +36,8 @@ class TaskFields(TypedDict, total=False):
     n: int
     size: str | None
     aspect_ratio: str | None
-    images: Sequence[str]
+    images: Sequence[Picture]
+    mask: Picture | None
     options: Mapping[str, Any]
     metadata: Mapping[str, Any]
     priority: int
@@ -70,6 +73,7 @@ class AsyncClient:
     ) -> Receipt:
         """Submit a task; when this returns, it is accepted and its credits are held.
 
+        Pictures that are files or bytes are uploaded first; without another word a task with `images` is an edit.
         One key goes with every try of the call, so that a lost answer never makes a second task. Give a key
         of your own, such as an order number, and store it before, to be safe against your own crash as well.
 
@@ -80,8 +84,13 @@ class AsyncClient:
         key = new_key() if idempotency_key is None else idempotency_key
         if not _KEY.fullmatch(key):
             raise ApiError(400, "idempotency-key-invalid", "A key is 1 to 255 printable ASCII characters.")
-        body: dict[str, Any] = {"operation": "generate", "prompt": prompt}
+        is_edit = bool(fields.get("images") or fields.get("mask"))
+        body: dict[str, Any] = {"operation": "edit" if is_edit else "generate", "prompt": prompt}
         body.update({name: value for name, value in fields.items() if value is not None})
+        if "images" in body:
+            body["images"] = [await self._name_of(image) for image in body["images"]]
+        if "mask" in body:
+            body["mask"] = await self._name_of(body["mask"])
         answer = await self._exchange.ask(
             Call(
                 "POST",
@@ -94,6 +103,27 @@ class AsyncClient:
         with _reading(answer):
             is_replayed = answer.headers.get("Idempotent-Replayed") == "true"
             return Receipt.of(answer.body, key=key, is_replayed=is_replayed)
+
+    async def upload(self, picture: Path | bytes) -> Upload:
+        """Hand in a picture for edits; the same one again has the same id, and is kept for longer.
+
+        Raises:
+            ApiError: refused: it is no picture that the service takes, or there is no space for it.
+            ServiceUnreachable: no answer; call again, it costs nothing.
+        """
+        data = picture if isinstance(picture, bytes) else await asyncio.to_thread(read_picture, picture)
+        headers = {"Content-Type": media_type_of(data)}
+        answer = await self._exchange.ask(
+            Call("POST", "/v1/uploads", TEMPORARY, body=data, headers=headers, timeout_s=UPLOAD_TIMEOUT_S)
+        )
+        with _reading(answer):
+            return Upload.of(answer.body)
+
+    async def _name_of(self, picture: Picture) -> str:
+        """What a task says of a picture; one of our own is uploaded."""
+        if isinstance(picture, str) and is_name(picture):
+            return picture
+        return (await self.upload(Path(picture) if isinstance(picture, str) else picture)).id
 
     async def get(self, task_id: str) -> Task:
         """One task as it stands now."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from safelight.client.tasks import AsyncClient, TaskFields
-from safelight.client.values import Asset, Balance, Page, Receipt, Task
+from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload
 
 T = TypeVar("T")
 
@@ -51,6 +51,10 @@ class Client:
     ) -> Receipt:
         """As AsyncClient.create."""
         return self._do(self._client.create(prompt, idempotency_key=idempotency_key, **fields))
+
+    def upload(self, picture: Path | bytes) -> Upload:
+        """As AsyncClient.upload."""
+        return self._do(self._client.upload(picture))
 
     def get(self, task_id: str) -> Task:
         """As AsyncClient.get."""

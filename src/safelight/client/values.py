@@ -78,6 +78,31 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """A picture that the service keeps for edits until `expires_at`, and longer if it is used."""
+
+    id: str
+    content_type: str
+    width: int
+    height: int
+    bytes: int
+    sha256: str
+    expires_at: datetime
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Upload:
+        return cls(
+            id=body["id"],
+            content_type=body["content_type"],
+            width=body["width"],
+            height=body["height"],
+            bytes=body["bytes"],
+            sha256=body["sha256"],
+            expires_at=datetime.fromisoformat(body["expires_at"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """A task as its customer sees it; `raw` is the answer itself."""
 
