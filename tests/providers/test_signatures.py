@@ -63,6 +63,23 @@ async def test_the_vector_of_standard_webhooks_is_accepted() -> None:
         await verifier.verify(headers, body + b" ")
 
 
+async def test_the_vector_that_kling_publishes_is_accepted() -> None:
+    """The test data of the page on its signatures (klingai.com/document-api, read November 2026)."""
+    verifier = build(STANDARD, {"new": "whsec_dGVzdHNlY3JldHRlc3RzZWNyZXR0ZXN0c2VjcmV0MTI="}, now=1781080794)
+    body = (
+        b'{"id":"1234567890","status":"succeeded","message":"",'
+        b'"create_time":1781080778802,"update_time":1781080794151}'
+    )
+    headers = [
+        (b"webhook-id", b"9876543210"),
+        (b"webhook-timestamp", b"1781080794"),
+        (b"webhook-signature", b"v1,UsKlJP00XoQyOn410NM9xv34sP+Gl0jnOO9Lcpr7NJ4="),
+    ]
+    await verifier.verify(headers, body)
+    with pytest.raises(CallbackRejected, match="signature_wrong"):
+        await verifier.verify(headers, body.replace(b"succeeded", b"failed"))
+
+
 async def test_what_the_reference_library_signs_is_accepted() -> None:
     from datetime import UTC, datetime
 
