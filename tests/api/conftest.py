@@ -11,32 +11,57 @@ from typing import cast
 import pytest
 
 from safelight.api.parts import ApiParts
+from safelight.assets.fetch import Fetcher
+from safelight.assets.inputlinks import InputLinks
 from safelight.assets.local import LocalStore
 from safelight.assets.pictures import PicturePool
 from safelight.assets.signing import UrlSigner
 from safelight.db.database import Database
 from safelight.domain.catalog import Catalog, Model
 from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 from tests.api.door import PEPPER, Door, FakeReceive, running_door
+from tests.api.shop import Shop, running_shop
+from tests.assets.conftest import canary, connects, stranger  # noqa: F401 - fixtures of these tests too
 from tests.world import Server, World, running_world
 
 CATALOG = Catalog(
     [
         Model(
-            "sketch",
-            "studio",
-            "sketch-1",
-            ("generate", "edit"),
-            2,
+            name="sketch",
+            provider="studio",
+            upstream_model="sketch-1",
+            operations=("generate", "edit"),
+            price=2,
             sizes=("64x64", "1024x1024"),
             aspect_ratios=("1:1", "16:9"),
             max_prompt_chars=100,
             max_images=2,
+            takes_mask=True,
             is_default=True,
         ),
-        Model("poster", "studio", "poster-1", ("generate",), 5, max_n=2, sizes=("",)),
+        Model(
+            name="poster",
+            provider="studio",
+            upstream_model="poster-1",
+            operations=("generate",),
+            price=5,
+            max_n=2,
+            sizes=("",),
+            options=("seed",),
+        ),
+        Model(
+            name="retouch",
+            provider="studio",
+            upstream_model="retouch-1",
+            operations=("edit",),
+            price=1,
+            max_images=1,
+            options=(),
+        ),
     ]
 )
 
@@ -59,7 +84,8 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
     settings = Settings(data_dir=data_dir)
     database = Database(door_url, pool_size=5)
     await database.open()
-    pictures, store = PicturePool(), LocalStore(data_dir / "assets")
+    pictures, store, fetcher = PicturePool(), LocalStore(data_dir / "assets"), Fetcher()
+    uploads = Uploads(database, store, pictures, settings)
 
     async def is_ready() -> bool:
         return True
@@ -71,12 +97,16 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         accept=Accept(database, settings),
         cancel=Cancel(database),
         receive=cast("Receive", receive),
+        uploads=uploads,
+        inputs=Inputs(uploads, fetcher, settings, {}),
         store=store,
         pictures=pictures,
         signer=UrlSigner(b"a signing key of thirty-two bytes", key_id="1"),
+        links=InputLinks(b"another signing key of 32+ bytes"),
         pepper=PEPPER,
         is_ready=is_ready,
     )
+    await fetcher.aclose()
     await pictures.aclose()
     await store.aclose()
     await database.close()
@@ -101,4 +131,11 @@ async def gallery(world: World) -> AsyncIterator[Door]:
     """A door to that world."""
     parts = dataclasses.replace(world.graph.api_parts(""), pepper=PEPPER)
     async with running_door(parts) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shop(server: Server) -> AsyncIterator[Shop]:
+    """Door, worker and lab over real HTTP."""
+    async with running_shop(server) as opened:
         yield opened

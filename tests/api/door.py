@@ -112,6 +112,13 @@ class Door:
         sent = {"Content-Type": "application/json", "Idempotency-Key": key or str(new_id())}
         return await self.request("POST", "/v1/tasks", data=raw, headers={**sent, **(headers or {})}, by=by)
 
+    async def upload(self, data: bytes, *, by: Caller | None = None, **headers: str) -> Answer:
+        """Upload a picture as the body itself; a header's underscores become hyphens."""
+        sent = {"Content-Type": "image/png"} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        return await self.request("POST", "/v1/uploads", data=data, headers=sent, by=by)
+
     async def new_caller(self, granted: int = 1_000) -> Caller:
         """Another account."""
         async with self.database.transaction() as connection:
@@ -123,7 +130,7 @@ class Door:
 
     async def rows(self) -> tuple[int, ...]:
         """How many rows a submit could have left behind, of every account."""
-        tables = ("tasks", "receipts", "entries", "task_events")
+        tables = ("tasks", "receipts", "entries", "task_events", "uploads")
         sql = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)
         async with self.database.connection() as connection:
             return tuple(await connection.fetchrow(sql) or ())

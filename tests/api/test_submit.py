@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api.door import Door
+from tests.api.pictures import data_url, png
 
 SHOE = {"prompt": "a red shoe on white"}
 RECEIPT_KEYS = {"id", "status", "credits", "created_at"}
@@ -36,7 +37,8 @@ async def test_every_field_that_a_body_may_have_is_kept(door: Door) -> None:
         "prompt": "naïve 🦊 \u202e text\r\nwith lines",
         "n": 1,
         "aspect_ratio": "16:9",
-        "images": ["https://pictures.example.com/a.png", "data:image/png;base64,iVBORw0KGgo="],
+        "images": [(await door.upload(png())).json["id"], data_url(png(shade=7))],
+        "mask": data_url(png(shade=255)),
         "options": {"seed": 2**63, "lab": {"fail": 0.5}},
         "metadata": {"order": "1001", "nested": [1, {"a": None}]},
         "priority": -10,
@@ -98,6 +100,15 @@ async def test_what_is_left_out_has_its_default(door: Door, spelling: dict[str, 
         ("images[0]", {"operation": "edit", "images": ["file:///etc/passwd"]}),
         ("images[0]", {"operation": "edit", "images": ["https://2130706433/"]}),
         ("images[0]", {"operation": "edit", "images": ["data:image/png;base64,####"]}),
+        ("mask", {"mask": "https://a.example.com/x.png"}),
+        ("mask", {"model": "retouch", "operation": "edit", "images": [data_url(png())], "mask": "x"}),
+        ("mask", {"operation": "edit", "images": [data_url(png())], "mask": None}),
+        ("mask", {"operation": "edit", "images": [data_url(png())], "mask": "http://127.0.0.1/x.png"}),
+        ("options.lab", {"model": "poster", "options": {"seed": 1, "lab": 2}}),
+        (
+            "options.lab",
+            {"model": "retouch", "operation": "edit", "images": [data_url(png())], "options": {"lab": 2}},
+        ),
         ("options", {"options": []}),
         ("options", {"options": {"a": "x" * 16_384}}),
         ("metadata", {"metadata": {"a": "x" * 16_384}}),

@@ -15,11 +15,15 @@ from safelight.api.catalog import Models
 from safelight.api.described import DescribedApp
 from safelight.api.envelope import Envelope
 from safelight.api.health import Health
+from safelight.api.inputs import Inputs
 from safelight.api.limits import Limit
+from safelight.api.openai.images import Images
 from safelight.api.parts import ApiParts
 from safelight.api.problems import problem_of_http
 from safelight.api.routes import Route
 from safelight.api.tasks import Tasks
+from safelight.api.uploads import Uploads
+from safelight.api.waiting import Waiting
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -39,10 +43,15 @@ def create_app(parts: ApiParts) -> FastAPI:
         exception_handlers={HTTPException: problem_of_http},
     )
     app.router.route_class = Route
+    # Whoever stops the server asks this to answer those who are held.
+    waiting = app.state.waiting = Waiting(parts.database, places=parts.settings.max_held)
     # In the order of how often they are asked: the router looks at them one by one.
     Tasks(parts, doorkeeper).add_to(app)
     Callbacks(parts).add_to(app)
     Assets(parts, doorkeeper).add_to(app)
+    Uploads(parts, doorkeeper).add_to(app)
+    Images(parts, doorkeeper, waiting).add_to(app)
+    Inputs(parts).add_to(app)
     Health(parts).add_to(app)
     Account(parts, doorkeeper).add_to(app)
     Models(parts, doorkeeper).add_to(app)

@@ -58,8 +58,12 @@ def read_idempotency_key(headers: Headers) -> str:
     return key
 
 
-async def read_body(request: Request, headers: Headers, limit: int) -> bytes:
+async def read_body(
+    request: Request, headers: Headers, limit: int, *, advice: str = "", within_s: float = READ_S
+) -> bytes:
     """The whole body, of which never more than `limit` bytes and a bit are held.
+
+    `advice` is a sentence for whoever sends more.
 
     Raises:
         RequestError: 413 as soon as it is known to be too large, 408 if it does not arrive in time,
@@ -67,12 +71,15 @@ async def read_body(request: Request, headers: Headers, limit: int) -> bytes:
     """
     announced = _content_length(headers)
     if announced is not None and announced > limit:
-        raise BodyTooLarge(limit, must_close=announced > MAX_DISCARDED)
+        raise BodyTooLarge(limit, must_close=announced > MAX_DISCARDED, advice=advice)
     try:
-        async with asyncio.timeout(READ_S):
-            return await _read(request, limit)
+        async with asyncio.timeout(within_s):
+            body = await _read(request, limit)
     except TimeoutError:
         raise RequestError(408, "request-timeout", "The body did not arrive in time.") from None
+    if len(body) > limit:
+        raise BodyTooLarge(limit, must_close=True, advice=advice)
+    return body
 
 
 async def _read(request: Request, limit: int) -> bytes:
@@ -86,8 +93,6 @@ async def _read(request: Request, limit: int) -> bytes:
         body = bytes(pieces)
     if message["type"] == "http.disconnect":
         raise RequestError(400, "incomplete-body", "The body broke off.")
-    if len(body) > limit:
-        raise BodyTooLarge(limit, must_close=True)
     return body
 
 

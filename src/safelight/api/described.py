@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from safelight.api.openai.shapes import IMAGE_SHAPES
 from safelight.api.problems import MEDIA_TYPE
 from safelight.api.shapes import SHAPES
 
@@ -77,7 +78,7 @@ class DescribedApp(FastAPI):
                 title=self.title, version=self.version, summary=self.summary, routes=self.routes
             )
             _, definitions = models_json_schema(
-                [(shape, "serialization") for shape in SHAPES], ref_template=_REF
+                [(shape, "serialization") for shape in (*SHAPES, *IMAGE_SHAPES)], ref_template=_REF
             )
             components = document.setdefault("components", {})
             components["schemas"] = definitions["$defs"]

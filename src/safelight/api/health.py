@@ -16,7 +16,7 @@ from safelight.api.parts import ApiParts
 from safelight.db import views
 from safelight.domain.task import State, is_terminal
 from safelight.errors import RequestError
-from safelight.telemetry import OPEN_TASKS
+from safelight.telemetry import GATE_FAILURES, GATES_CLOSED, OPEN_TASKS
 
 READY_WITHIN_S = 3.0
 COUNT_EVERY_S = 5.0
@@ -69,12 +69,16 @@ class Health:
         """Figures in the text format of Prometheus."""
         if monotonic() >= self._counted_until:
             self._counted_until = monotonic() + COUNT_EVERY_S
-            await self._count_open_tasks()
+            await self._count()
         return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    async def _count_open_tasks(self) -> None:
+    async def _count(self) -> None:
         async with self._parts.database.connection() as connection:
             found = await views.open_tasks_by_state(connection)
+            gates = await views.gates(connection)
+        for name, is_closed, failures in gates:
+            GATES_CLOSED.labels(name).set(is_closed)
+            GATE_FAILURES.labels(name).set(failures)
         for state in State:
             if not is_terminal(state):
                 OPEN_TASKS.labels(state).set(found.get(state, 0))

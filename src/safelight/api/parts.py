@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from safelight.assets.inputlinks import InputLinks
 from safelight.assets.pictures import PicturePool
 from safelight.assets.signing import UrlSigner
 from safelight.assets.store import AssetStore
 from safelight.db.database import Database
 from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 
 
@@ -28,8 +31,11 @@ class ApiParts:
     accept: Accept
     cancel: Cancel
     receive: Receive
+    uploads: Uploads
+    inputs: Inputs
     store: AssetStore
     pictures: PicturePool
     signer: UrlSigner
+    links: InputLinks
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

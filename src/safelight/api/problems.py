@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from safelight.api.openai.errors import error_of, speaks_openai
 from safelight.errors import RequestError
 
 MEDIA_TYPE = "application/problem+json"
@@ -42,8 +43,8 @@ class FieldsRefused(RequestError):
 class BodyTooLarge(RequestError):
     """413; `must_close` where the rest of the body is too long, or endless, to be read away."""
 
-    def __init__(self, limit: int, *, must_close: bool) -> None:
-        super().__init__(413, "body-too-large", f"The body may have {limit} bytes.")
+    def __init__(self, limit: int, *, must_close: bool, advice: str = "") -> None:
+        super().__init__(413, "body-too-large", f"The body may have {limit} bytes. {advice}".strip())
         self.must_close = must_close
 
 
@@ -74,7 +75,9 @@ def problem(
     headers: Mapping[str, str] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Response:
-    """A problem document; `detail` is one sentence for the caller."""
+    """A problem document, or an error of OpenAI's API where that is spoken; `detail` is one sentence for the caller."""
+    if speaks_openai(scope):
+        return error_of(status, code, detail, headers=headers or {}, extra=extra or {})
     document = {
         "type": f"urn:safelight:problem:{code}",
         "title": code.replace("-", " ").capitalize(),

@@ -48,7 +48,7 @@ def url_of(settings: Settings, listener: socket.socket) -> str:
 
 @contextlib.asynccontextmanager
 async def running_api(app: FastAPI, settings: Settings, listener: socket.socket) -> AsyncIterator[None]:
-    """The app answers inside the context; at the end running requests get 5 s."""
+    """The app answers inside the context; at the end running requests get 5 s, and held ones are answered at once."""
     server = _Server(
         uvicorn.Config(
             app,
@@ -69,6 +69,7 @@ async def running_api(app: FastAPI, settings: Settings, listener: socket.socket)
             await asyncio.sleep(START_PAUSE_S)
         yield
     finally:
+        app.state.waiting.let_go()
         server.should_exit = True
         await serving
 

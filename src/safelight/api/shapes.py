@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -22,7 +22,10 @@ class TaskBody(BaseModel):
     n: int = Field(1, ge=1, description="How many pictures.")
     size: str = Field("", description="Such as 1024x1024; not together with aspect_ratio.")
     aspect_ratio: str = Field("", description="Such as 16:9; not together with size.")
-    images: list[str] = Field([], description="Inputs of an edit: https or data URLs.")
+    images: list[str] = Field([], description="Inputs of an edit: upload ids, https or data URLs.")
+    mask: str = Field(
+        "", description="In the same forms: white or transparent where the first image may change."
+    )
     options: dict[str, Any] = Field({}, description="What only this model knows; 16 kB at most.")
     metadata: dict[str, Any] = Field({}, description="Yours, given back as it is; 16 kB at most.")
     priority: int = Field(0, ge=-10, le=10, description="Among your own tasks.")
@@ -34,6 +37,19 @@ class Credits(BaseModel):
     held: int
     captured: int
     released: int
+
+
+class Upload(BaseModel):
+    """A picture that was handed in; it is kept for a day after its last use."""
+
+    id: UUID
+    content_type: str
+    width: int
+    height: int
+    bytes: int
+    sha256: str
+    created_at: datetime
+    expires_at: datetime
 
 
 class Receipt(BaseModel):
@@ -121,12 +137,20 @@ class Model(BaseModel):
     aspect_ratios: list[str]
     max_prompt_chars: int
     max_images: int
+    takes_mask: bool
+    options: list[str] | None = Field(description="Names that `options` may have; null: any.")
     is_default: bool
+    retires_on: date | None = Field(description="From this day (UTC) on it is not offered any more.")
+    id: str = Field(description="The name again, like the next three for clients of OpenAI's API.")
+    object: Literal["model"]
+    created: Literal[0]
+    owned_by: Literal["safelight"]
 
 
 class ModelList(BaseModel):
     """Every model; there is one page."""
 
+    object: Literal["list"]
     data: list[Model]
     next_cursor: None
 
@@ -176,5 +200,5 @@ class Problem(BaseModel):
 
 
 SHAPES: tuple[type[BaseModel], ...] = (
-    TaskBody, Receipt, Task, TaskList, ModelList, Balance, EntryList, Problem,
+    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, Problem,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,7 +52,6 @@ def base_of(request: Request, public_url: str | None) -> str:
 
 def task_json(task: TaskView, links: Links) -> dict[str, Any]:
     """The one public shape of a task."""
-    is_open = not is_terminal(task.state)
     return {
         "id": str(task.id),
         "status": public_status(task.state),
@@ -60,14 +59,10 @@ def task_json(task: TaskView, links: Links) -> dict[str, Any]:
         "operation": task.operation,
         "prompt": task.prompt,
         "n": task.n,
-        "progress": _progress(task),
+        "progress": progress_json(task),
         "assets": [_asset_json(asset, task.account_id, links) for asset in task.assets],
         "failure": _failure(task),
-        "credits": {
-            "held": task.held if is_open else 0,
-            "captured": task.captured or 0,
-            "released": task.released or 0,
-        },
+        "credits": credits_json(task),
         "metadata": task.metadata,
         "created_at": time_text(task.created_at),
         "finished_at": time_text(task.finished_at) if task.finished_at else None,
@@ -94,13 +89,23 @@ def time_text(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def json_answer(document: Any, status: int = 200) -> Response:
+def json_answer(document: Any, status: int = 200, *, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON answer; prompts are written as they are."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-    return Response(text.encode(), status, media_type="application/json")
+    return Response(text.encode(), status, headers, "application/json")
 
 
-def _progress(task: TaskView) -> dict[str, Any]:
+def credits_json(task: TaskView) -> dict[str, int]:
+    """What the task holds, or what became of that."""
+    return {
+        "held": 0 if is_terminal(task.state) else task.held,
+        "captured": task.captured or 0,
+        "released": task.released or 0,
+    }
+
+
+def progress_json(task: TaskView) -> dict[str, Any]:
+    """Hints for a progress bar."""
     progress: dict[str, Any] = {"stage": public_stage(task.state, task.review_reason)}
     if task.percent is not None and not is_terminal(task.state):
         progress["percent"] = task.percent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
@@ -24,9 +25,12 @@ from safelight.api.wishes import make_wish
 from safelight.assets.urls import parse_origins
 from safelight.db import views
 from safelight.errors import RequestError
-from safelight.lifecycle.accept import KEEP_KEY_S, Accepted
+from safelight.lifecycle.accept import KEEP_KEY_S, Accepted, Wish
+from safelight.lifecycle.inputs import InputsRefused, Sources
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+ADVICE = "Send large pictures to POST /v1/uploads first, and name them by their ids."
 
 
 class Tasks:
@@ -35,8 +39,7 @@ class Tasks:
     def __init__(self, parts: ApiParts, doorkeeper: Doorkeeper) -> None:
         self._parts = parts
         self._doorkeeper = doorkeeper
-        lab = (parts.settings.lab_url,) if parts.settings.lab_url else ()
-        self._origins = parse_origins((*parts.settings.allowed_origins, *lab))
+        self._origins = parse_origins(parts.settings.allowed_origins)
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes."""
@@ -52,11 +55,12 @@ class Tasks:
         account_id = await self._doorkeeper.admit(request.scope, headers)
         bodies.check_json_headers(headers)
         key = bodies.read_idempotency_key(headers)
-        raw = await bodies.read_body(request, headers, self._parts.settings.max_body_bytes)
+        limit = self._parts.settings.max_body_bytes
+        raw = await bodies.read_body(request, headers, limit, advice=ADVICE)
         body = bodies.parse_object(raw)
         fingerprint = bodies.fingerprint(body)
         try:
-            wish = make_wish(
+            wish, sources = make_wish(
                 body,
                 self._parts.catalog,
                 account_id=account_id,
@@ -71,8 +75,24 @@ class Tasks:
             if accepted is None:
                 raise
         else:
-            accepted = await self._parts.accept.accept(wish)
+            accepted = await self._accept(wish, sources)
         return _receipt(accepted)
+
+    async def _accept(self, wish: Wish, sources: Sources) -> Accepted:
+        """Accept a wish once its inputs are our own copies; an answer that was given is given again without them."""
+        if not sources.images:
+            return await self._parts.accept.accept(wish)
+        accepted = await self._replay(wish.account_id, wish.key, wish.fingerprint)
+        if accepted is not None:
+            return accepted
+        providers = [route.provider for route in wish.model.routes]
+        try:
+            taken = await self._parts.inputs.take(wish.account_id, sources, providers=providers)
+        except InputsRefused as refused:
+            raise FieldsRefused(
+                [{"field": field, "message": message} for field, message in refused.faults]
+            ) from None
+        return await self._parts.accept.accept(replace(wish, images=taken.images, mask=taken.mask))
 
     async def _replay(self, account_id: UUID, key: str, fingerprint: bytes) -> Accepted | None:
         return await self._parts.accept.find_receipt(account_id, key, fingerprint)

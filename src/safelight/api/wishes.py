@@ -7,19 +7,21 @@ from typing import Any
 from uuid import UUID
 
 from safelight.api.bodies import canonical
+from safelight.api.catalog import offer_of
 from safelight.api.problems import FieldError, FieldsRefused
-from safelight.assets.inline import decode_data_url
 from safelight.assets.urls import Origin, parse_target
 from safelight.domain.catalog import Catalog, Model
 from safelight.errors import AssetError, RequestError
 from safelight.lifecycle.accept import Wish
+from safelight.lifecycle.inputs import UPLOAD_ID, Sources
 
 FIELDS = frozenset(
-    "model operation prompt n size aspect_ratio images options metadata priority".split()  # noqa: SIM905 - one line
+    "model operation prompt n size aspect_ratio images mask options metadata priority".split()  # noqa: SIM905 - one line
 )
 OPERATIONS = ("generate", "edit")
 MAX_OBJECT_BYTES = 16_384
 """Of `options` and of `metadata`, as canonical JSON."""
+NO_INPUT = "must be an upload id, an https URL or a data URL of a picture"
 _SIZE = re.compile(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}")
 _RATIO = re.compile(r"[1-9][0-9]{0,2}:[1-9][0-9]{0,2}")
 
@@ -48,20 +50,21 @@ def make_wish(
     fingerprint: bytes,
     raw: bytes,
     origins: frozenset[Origin] = frozenset(),
-) -> Wish:
-    """The wish that a body describes.
+) -> tuple[Wish, Sources]:
+    """The wish that a body describes, and its inputs, which are still to be taken in.
 
-    `raw` is the body before it was parsed: what it cannot hold need not be looked for.
+    `raw` is the body before it was parsed: what it cannot hold need not be looked for. `origins` are those
+    of inputs that may be fetched although they are not https.
 
     Raises:
-        RequestError: 422 with the fields that do not fit, 404 for a model that is not in the catalog.
+        RequestError: 422 with the fields that do not fit, 404 for a model that is not in the catalog (any more).
     """
     # Only an escape can bring NUL or half a surrogate pair: the bytes were valid UTF-8.
     if b"\\u" in raw or not FIELDS.issuperset(body):
         _check_names_and_text(body)
     model = _model_of(body, catalog)
     _check_fields(body, model, raw_bytes=len(raw), origins=origins)
-    return Wish(
+    wish = Wish(
         account_id=account_id,
         key=key,
         fingerprint=fingerprint,
@@ -71,11 +74,11 @@ def make_wish(
         n=body.get("n", 1),
         size=body.get("size"),
         aspect_ratio=body.get("aspect_ratio"),
-        images=body.get("images", ()),
         options=body.get("options", {}),
         metadata=body.get("metadata", {}),
         priority=body.get("priority", 0),
     )
+    return wish, Sources(tuple(body.get("images", ())), body.get("mask"))
 
 
 def _check_fields(body: dict[str, Any], model: Model, *, raw_bytes: int, origins: frozenset[Origin]) -> None:
@@ -88,11 +91,14 @@ def _check_fields(body: dict[str, Any], model: Model, *, raw_bytes: int, origins
         faults.add("operation", f"must be one of: {', '.join(model.operations)}")
     elif "images" in body or operation == "edit":
         _check_images(body.get("images", []), model, operation == "edit", faults, origins=origins)
+    if "mask" in body:
+        _check_mask(body["mask"], model, operation == "edit", faults, origins=origins)
     if "size" in body or "aspect_ratio" in body:
         _check_shape(body, model, faults)
     for name in ("options", "metadata"):
         if name in body:
             _check_object(name, body[name], raw_bytes, faults)
+    _check_options(body.get("options"), model, faults)
     faults.raise_if_any()
 
 
@@ -110,14 +116,14 @@ def _model_of(body: dict[str, Any], catalog: Catalog) -> Model:
     if "model" not in body:
         if catalog.default is None:
             raise FieldsRefused([{"field": "model", "message": "is needed: there is no default"}])
-        return catalog.default
+        return offer_of(catalog.default)
     name = body["model"]
     if not isinstance(name, str):
         raise FieldsRefused([{"field": "model", "message": "must be a string"}])
     model = catalog.find(name)
     if model is None:
         raise RequestError(404, "model-not-found", "There is no such model; GET /v1/models lists them.")
-    return model
+    return offer_of(model)
 
 
 def _check_prompt(prompt: Any, model: Model, faults: _Faults) -> None:
@@ -170,18 +176,38 @@ def _check_images(
         return
     for position, image in enumerate(images[: model.max_images]):
         if not _is_input(image, origins):
-            # One text for every cause, so that nobody can probe what lies behind us.
-            faults.add(f"images[{position}]", "must be an https URL or a data URL of a picture")
+            faults.add(f"images[{position}]", NO_INPUT)
 
 
-def _is_input(image: str, origins: frozenset[Origin]) -> bool:
+def _check_mask(
+    mask: Any, model: Model, is_edit: bool, faults: _Faults, *, origins: frozenset[Origin]
+) -> None:
+    if not is_edit:
+        faults.add("mask", "only an edit takes a mask")
+    elif not model.takes_mask:
+        faults.add("mask", "this model takes none")
+    elif not isinstance(mask, str) or not _is_input(mask, origins):
+        faults.add("mask", NO_INPUT)
+
+
+def _is_input(text: str, origins: frozenset[Origin]) -> bool:
+    """Whether it has the form of an input; what lies behind it is looked at later."""
+    if text[:5].lower() == "data:" or UPLOAD_ID.fullmatch(text):
+        return True
     try:
-        if image[:5].lower() == "data:":
-            return bool(decode_data_url(image))
-        origin = parse_target(image).origin
+        origin = parse_target(text).origin
     except AssetError:
         return False
     return origin.scheme == "https" or origin in origins
+
+
+def _check_options(options: Any, model: Model, faults: _Faults) -> None:
+    if isinstance(options, dict) and model.options is not None:
+        for name in sorted(options.keys() - set(model.options)):
+            known = ", ".join(model.options)
+            faults.add(
+                f"options.{name}", f"must be one of: {known}" if known else "this model has no options"
+            )
 
 
 def _check_object(name: str, value: Any, raw_bytes: int, faults: _Faults) -> None:
