@@ -187,3 +187,44 @@ async def test_a_callback_that_is_no_json_object_is_rejected(provider: DeclaredP
     with pytest.raises(CallbackRejected) as raised:
         provider.read_callback(raw)
     assert raised.value.status == 400
+
+
+SECRET = "canary-secret+9b2e/ab=="
+
+
+async def kept(session: aiohttp.ClientSession, body: str) -> bytes:
+    """What is kept of a callback by a provider with this secret, and a number as its key."""
+    credentials = {"api_key": SecretStr("71330412"), "callback_secret": SecretStr(SECRET)}
+    declaration = packaged_declaration("lab-callback")
+    provider = DeclaredProvider(
+        declaration, credentials=credentials, session=session, base_url="http://127.0.0.1:1"
+    )
+    return provider.keepable(body.encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "kept_body"),
+    [
+        (json.dumps({"id": "j1", "apiKey": {"secret": SECRET}}), {"id": "j1", "apiKey": {"secret": "…"}}),
+        (json.dumps({"told": f"Bearer {SECRET}, twice {SECRET}"}), {"told": "Bearer …, twice …"}),
+        ('{"a": "canary-secret+9b2e\\/ab=="}', {"a": "…"}),
+        ('{"a": "canary-secret\\u002b9b2e/ab\\u003d\\u003d"}', {"a": "…"}),
+        ('{"a": "https://h/?key=canary-secret%2B9b2e%2Fab%3D%3D&b=1"}', {"a": "https://h/?key=…&b=1"}),
+        ('{"a": 71330412, "b": [1713304125, 7.5, true, null]}', {"a": "…", "b": ["1…5", 7.5, True, None]}),
+        ('{"71330412": "\\"71330412\\\\ \\ud800"}', {"…": '"…\\ \ud800'}),
+    ],
+)
+async def test_what_is_kept_of_a_callback_has_no_credential_and_is_json(
+    session: aiohttp.ClientSession, body: str, kept_body: Any
+) -> None:
+    found = await kept(session, body)
+    assert json.loads(found) == json.loads(json.dumps(kept_body).replace("\\u2026", "[redacted]"))
+    assert b"canary" not in found
+    assert b"71330412" not in found
+
+
+@pytest.mark.parametrize("body", ['{"id": "j1",  "a": "\\u00e9 é"}', "{}", "no JSON \\u0041"])
+async def test_what_has_no_credential_in_it_is_kept_as_it_came(
+    session: aiohttp.ClientSession, body: str
+) -> None:
+    assert await kept(session, body) == body.encode()

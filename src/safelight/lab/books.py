@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -70,9 +71,10 @@ class Books:
         found = list(line_up[low : min(high, low + limit)])
         return found, found[-1].id if found and low + limit < high else None
 
-    def items(self) -> list[dict[str, Any]]:
-        """One item a reference, for the witness route."""
-        return [_item(jobs) for jobs in self._references.values()]
+    def items(self, last: int | None = None) -> list[dict[str, Any]]:
+        """One item a reference, for the witness route; or only the last so many, by their first acceptance."""
+        found = list(islice(reversed(self._references.values()), last))
+        return [_item(jobs) for jobs in reversed(found)]
 
 
 def _created_at(job: Job) -> float:
@@ -106,6 +108,7 @@ def _spoken(jobs: list[Job], telling: Job) -> dict[str, Any]:
         "inputs": list(telling.inputs),
         "mask": telling.mask,
         "details": telling.details,
+        "given": telling.given,
         "is_told": telling.is_told,
         "callback_token": path.rpartition("/")[2] or None,
     }

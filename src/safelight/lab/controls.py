@@ -57,12 +57,15 @@ class Controls:
         return name
 
     async def read_ledger(self, request: web.Request) -> web.StreamResponse:
-        """GET /lab/ledger: what was accepted and billed, one item a reference."""
+        """GET /lab/ledger: what was accepted and billed, one item a reference, or the ?last= so many."""
         books = self._books
+        last = request.query.get("last")
+        if last is not None and not last.isdecimal():
+            raise invalid("last must be a number")
         totals = {
             "accepted": books.accepted,
             "billed": books.billed,
             "polls": books.polls,
             "strays": books.strays,
         }
-        return answer(totals | {"items": books.items()})
+        return answer(totals | {"items": books.items(None if last is None else int(last))})

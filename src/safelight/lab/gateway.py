@@ -14,6 +14,8 @@ from safelight.lab.studio import Studio
 _PAGE = "<html><head><title>{0}</title></head><body><center><h1>{0}</h1></center><hr>nginx</body></html>"
 _STUB = json.dumps({"id": "lab-0123456789abcdef", "status": "accepted", "message": "your call"})
 _CUTTING = {"truncated_json", "reset_after_head"}
+CUT = web.RequestKey("CUT", object)
+"""How a stream is to be cut; other answers are cut here."""
 _PLAIN = {
     "html_502": (502, _PAGE.format("502 Bad Gateway"), "text/html"),
     "empty_500": (500, "", "application/json"),
@@ -39,6 +41,7 @@ async def through_gateway(
     is_look = role not in {"submit", "cancel"}
     if not gateway.is_accepted and not (is_look and gateway.how in _CUTTING):
         return await _misbehave(request, gateway, studio, None)
+    request[CUT] = gateway.how if gateway.how in _CUTTING else None
     answered = await ask()
     if answered.prepared:
         return answered

@@ -36,6 +36,8 @@ class Job:
     inputs: tuple[str, ...] = ()
     mask: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    given: Any = None
+    """The body as it came, until a restart."""
     is_billed_anyway: bool = False
     status: str = "queued"
     delivered: int = 0
@@ -107,6 +109,7 @@ class Job:
             inputs=tuple(submit.inputs),
             mask=submit.mask,
             details=submit.details,
+            given=submit.given,
             is_billed_anyway=is_billed_anyway,
         )
 

@@ -21,7 +21,8 @@ class Submit:
 
     `shape` says how it is answered: `sync` with the pictures, else with an id. `reference` is empty where
     the upstream knows none of the caller's. `key` makes it repeatable. `details` are the dialect's own
-    fields: they are kept in the ledger, so they must be JSON and should be short.
+    fields: they are kept in the ledger, so they must be JSON and should be short. `given` is the body as it came,
+    for the witness.
     """
 
     shape: str
@@ -42,6 +43,7 @@ class Submit:
     inputs: tuple[str, ...] = ()
     mask: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    given: Any = None
 
 
 def read_submit(raw: bytes, shape: str) -> Submit:

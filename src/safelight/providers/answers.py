@@ -23,7 +23,7 @@ from safelight.providers.documents import (
     read_position,
     read_ref,
 )
-from safelight.providers.matching import fold
+from safelight.providers.matching import Pick, fold
 from safelight.providers.redaction import Redactor
 
 UNKNOWN_STATUSES = Counter(
@@ -97,7 +97,11 @@ class AnswerReader:
 
     def reference_of(self, answer: Mapping[str, Any], dialect: Dialect) -> str | None:
         """Our own reference as the upstream echoes it."""
-        value = pick(dialect.reference, self.record_of(answer, dialect))
+        return self.text_of(answer, dialect, dialect.reference)
+
+    def text_of(self, answer: Mapping[str, Any], dialect: Dialect, place: Pick | None) -> str | None:
+        """A text that the record carries; None where it carries none."""
+        value = pick(place, self.record_of(answer, dialect))
         return value if isinstance(value, str) and value else None
 
     def _status(self, word: Any, dialect: Dialect, http_status: int | None) -> UpdateStatus:
@@ -112,11 +116,12 @@ class AnswerReader:
         status = known.get(fold(str(word)))
         if status is not None:
             return status
-        self._note_unknown(self._redactor.excerpt(str(word))[:_WORD_CHARS])
+        self.note_unknown(str(word))
         return UpdateStatus.RUNNING
 
-    def _note_unknown(self, word: str) -> None:
+    def note_unknown(self, word: str) -> None:
         """Count every time, log once an hour for a word: a stuck task repeats it at every look."""
+        word = self._redactor.excerpt(word)[:_WORD_CHARS]
         UNKNOWN_STATUSES.labels(self._provider).inc()
         now = time.monotonic()
         if now - self._logged_at.get(word, -_SILENT_S) < _SILENT_S:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from safelight.domain.provider import AfterUncertain, Trust
+from safelight.domain.provider import AfterUncertain, RecordKey, Trust
 from safelight.providers.auth import HeaderAuth, named, needed
 from safelight.providers.declaration import Call, Declaration, Submit
 from safelight.providers.forms import FORMS, NEEDS_DATA, NEEDS_URL
@@ -85,6 +85,20 @@ def takes_callback_url(declaration: Declaration) -> bool:
     return any(placeholder.name == "callback_url" for _, placeholder in _in_submits(declaration))
 
 
+def record_keys(declaration: Declaration) -> Iterator[RecordKey]:
+    """What the records of the upstream's list carry that tells whose they are."""
+    if declaration.listing is None:
+        return
+    dialect = declaration.answer.overridden_by(declaration.listing.answer)
+    submits = [call for _, call, _ in calls_of(declaration) if isinstance(call, Submit)]
+    if dialect.reference is not None and all(_sends(call, "reference") for call in submits):
+        yield RecordKey.REFERENCE
+    if dialect.callback_url is not None and all(_sends(call, "callback_url") for call in submits):
+        yield RecordKey.CALLBACK_URL
+    if dialect.prompt is not None:
+        yield RecordKey.PROMPT
+
+
 def _in_submits(declaration: Declaration) -> Iterator[tuple[str, Placeholder]]:
     for place, call, _ in calls_of(declaration):
         if isinstance(call, Submit):
@@ -150,7 +164,12 @@ def _promise_faults(declaration: Declaration) -> Iterator[str]:
     submit, callback = declaration.submit, declaration.callback
     if submit.after_uncertain is AfterUncertain.LOOK_UP and declaration.look_up is None:
         yield "submit.after_uncertain is 'look_up'; add a [look_up] table or write 'none'"
-    if submit.after_uncertain is AfterUncertain.SAME_KEY and not _sends_reference(submit):
+    if submit.after_uncertain is AfterUncertain.LIST and not set(record_keys(declaration)):
+        yield (
+            "submit.after_uncertain is 'list'; add a [list] table whose answer has a prompt, a callback_url "
+            "or a reference that the submit carries, or write 'none'"
+        )
+    if submit.after_uncertain is AfterUncertain.SAME_KEY and not _sends(submit, "reference"):
         yield "submit.after_uncertain is 'same_key'; put {reference} into submit.headers or submit.body"
     if callback is not None and callback.trust is Trust.BODY and not proves_body(callback.signature):
         kind = callback.signature.kind
@@ -203,9 +222,9 @@ def _model_faults(declaration: Declaration) -> Iterator[str]:
             yield f"models: {model.name!r} edits, but max_images is 0; say how many pictures it takes"
 
 
-def _sends_reference(call: Call) -> bool:
+def _sends(call: Call, name: str) -> bool:
     parts = {"query": call.query, "headers": call.headers, "body": call.body}
     try:
-        return any(placeholder.name == "reference" for _, placeholder in placeholders(parts, "submit"))
+        return any(placeholder.name == name for _, placeholder in placeholders(parts, "submit"))
     except ValueError:
         return True  # reported as a fault of the template

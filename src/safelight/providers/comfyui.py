@@ -170,6 +170,9 @@ class ComfyUi(DeclaredProvider):
             return replace(update, outputs=pictures, run_s=_run_s(events))
         if "execution_interrupted" in events:
             return replace(update, status=UpdateStatus.CANCELED)
+        if word != "error" and "execution_error" not in events:
+            self._interpreter.reader.note_unknown(str(word))
+            return replace(update, status=UpdateStatus.RUNNING)
         reason = pick("exception_message", events.get("execution_error"))
         excerpt = self._interpreter.errors.redacted(reason) if isinstance(reason, str) else ""
         return replace(update, status=UpdateStatus.FAILED, failure=GENERATION_FAILED, excerpt=excerpt)

@@ -139,7 +139,8 @@ class Submit(Call):
         30.0, gt=0, description="How long to wait for the answer; after that the submit is uncertain."
     )
     after_uncertain: AfterUncertain = Field(
-        description="How a lost answer is cleared up: send the same key again, look it up, or not at all."
+        description="How a lost answer is cleared up: send the same key again, look it up, find it in the list, "
+        "or not at all."
     )
     max_answer_bytes: int = Field(
         MAX_PICTURE_ANSWER_BYTES,
@@ -301,6 +302,10 @@ class Limits(Section):
     calls_per_s: float | None = Field(None, gt=0, description="Submits in a second.")
     polls_per_s: float | None = Field(None, gt=0, description="Looks in a second.")
     cost_unit: str = Field("", description="What `cost` counts.")
+    record_retention_s: float | None = Field(
+        None, gt=0, description="How long the upstream's list keeps a record; without it no absence is held against it."
+    )
+    clock_skew_s: float = Field(60.0, ge=0, description="How far the upstream's clock may be from ours.")
     result_hosts: tuple[str, ...] = Field((), description="Hosts on which results lie.")
 
 

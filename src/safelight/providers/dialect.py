@@ -86,6 +86,13 @@ class Dialect(Section):
     run_s: Pick | None = Field(None, description="How long it has run, without waiting.")
     cost: Pick | None = Field(None, description="What was charged, in `limits.cost_unit`.")
     refunded: Pick | None = Field(None, description="What was given back of it.")
+    prompt: Pick | None = Field(
+        None, description="The prompt as it was sent, in a list: an attempt without an answer is known by it."
+    )
+    model: Pick | None = Field(None, description="The model as it was asked for, beside `prompt`.")
+    callback_url: Pick | None = Field(
+        None, description="The callback address as it was sent, in a list: it names the attempt."
+    )
     created_at: Pick | None = Field(None, description="When it was made; `[list]` needs it.")
     created_at_format: TimeFormat = Field("unix", description="How that is written.")
     links: dict[LinkName, Pick] = Field(

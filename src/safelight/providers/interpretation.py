@@ -37,7 +37,7 @@ class Interpreter:
         self._name = name
         self._declaration = declaration
         self.errors = ErrorReader(name, declaration.errors, redactor)
-        self._reader = AnswerReader(name, declaration.failures, redactor)
+        self.reader = AnswerReader(name, declaration.failures, redactor)
 
     def submitted(self, call: Submit, answer: Answered, submission: Submission) -> ProviderUpdate:
         """What an answered submit says; raises the three errors of `Provider.submit`."""
@@ -48,7 +48,7 @@ class Interpreter:
             if document is None:
                 raise self.errors.submit_error(answer, address, token)
             dialect = self._submit_dialect(call)
-            update = self._reader.read(document, dialect, Origin.ANSWER, http_status=answer.status)
+            update = self.reader.read(document, dialect, Origin.ANSWER, http_status=answer.status)
             self._check_echo(document, dialect, submission.reference)
             self._check_use(update)
         except Unreadable as error:
@@ -65,7 +65,7 @@ class Interpreter:
             document = self._document(phase, call, answer)
             if document is None:
                 raise self.errors.call_error(phase, answer)
-            update = self._reader.read(document, dialect, Origin.POLL, http_status=answer.status)
+            update = self.reader.read(document, dialect, Origin.POLL, http_status=answer.status)
             self._check_echo(document, dialect, attempt.reference)
             if update.provider_ref not in (None, attempt.provider_ref):
                 raise Unreadable("another_record")
@@ -93,10 +93,10 @@ class Interpreter:
         try:
             records = self._records("look_up", call, call.records, answer)
             # An upstream that does not know the filter answers with strangers.
-            own = [one for one in records if self._reader.reference_of(one, dialect) == attempt.reference]
+            own = [one for one in records if self.reader.reference_of(one, dialect) == attempt.reference]
             if not own:
                 return None
-            update = self._reader.read(own[0], dialect, Origin.LOOK_UP)
+            update = self.reader.read(own[0], dialect, Origin.LOOK_UP)
             if update.provider_ref is None:
                 raise Unreadable("bad_provider_ref")
         except Unreadable as error:
@@ -137,7 +137,7 @@ class Interpreter:
                 raise CallbackRejected(error.reason, status=400) from None
             return self._unusable(error.reason, ())
         try:
-            return self._reader.read(document, self._callback_dialect(), Origin.CALLBACK)
+            return self.reader.read(document, self._callback_dialect(), Origin.CALLBACK)
         except Unreadable as error:
             return self._unusable(error.reason, document)
 
@@ -150,7 +150,8 @@ class Interpreter:
         """The answer's JSON; None where the call did not succeed; raises Unreadable."""
         if answer.status not in call.accepted or self.errors.judge(phase, answer) is not None:
             return None
-        if not answer.body and self._dialect(call).by_http(answer.status) is not None:
+        is_bare = not answer.body and call.success_if is None
+        if is_bare and self._dialect(call).by_http(answer.status) is not None:
             return {}  # a 204: its status has said everything
         document = parse_object(answer.body, takes_list=True)
         return document if call.success_if is None or pick(call.success_if, document) else None
@@ -165,20 +166,23 @@ class Interpreter:
         return records
 
     def _line(self, record: Mapping[str, Any], dialect: Dialect) -> UpstreamRecord:
-        update = self._reader.read(record, dialect, Origin.RECONCILIATION)
+        update = self.reader.read(record, dialect, Origin.RECONCILIATION)
         if update.provider_ref is None:
             raise Unreadable("bad_provider_ref")
-        inner = self._reader.record_of(record, dialect)
+        inner = self.reader.record_of(record, dialect)
         return UpstreamRecord(
             provider_ref=update.provider_ref,
-            reference=self._reader.reference_of(record, dialect),
+            reference=self.reader.reference_of(record, dialect),
             created_at=read_time(pick(dialect.created_at, inner), dialect.created_at_format),
             update=update,
+            prompt=self._reader.text_of(record, dialect, dialect.prompt),
+            upstream_model=self._reader.text_of(record, dialect, dialect.model),
+            callback_url=self._reader.text_of(record, dialect, dialect.callback_url),
         )
 
     def _check_echo(self, document: Mapping[str, Any], dialect: Dialect, reference: str) -> None:
         """A cache or a proxy may hand us the answer to somebody else's call."""
-        if self._reader.reference_of(document, dialect) not in (None, reference):
+        if self.reader.reference_of(document, dialect) not in (None, reference):
             raise Unreadable("another_record")
 
     def _check_use(self, update: ProviderUpdate) -> None:

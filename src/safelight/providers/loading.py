@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from safelight.domain.catalog import Model
 from safelight.domain.provider import Capabilities, Trust
 from safelight.errors import ConfigurationError
-from safelight.providers.checks import contradictions, image_forms, takes_callback_url
+from safelight.providers.checks import contradictions, image_forms, record_keys, takes_callback_url
 from safelight.providers.declaration import Declaration
 from safelight.providers.explanations import explain
 
@@ -101,6 +101,7 @@ def capabilities_of(declaration: Declaration) -> Capabilities:
         mask_style=submit.mask_style,
         needs_image_data=needs_data,
         needs_image_urls=needs_urls,
+        record_keys=frozenset(record_keys(declaration)),
         **declaration.limits.model_dump(),
     )
 

@@ -11,7 +11,7 @@ EXCERPT_CHARS = 300
 MASK = "[redacted]"
 
 _SCANNED_CHARS = 16_384
-_JSON_VALUES = re.compile(rb'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*', re.DOTALL)
+_JSON_VALUES = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*', re.DOTALL)
 _PATTERNS = (
     (re.compile(r"(?i)\b(bearer|basic|key)(\s+)[^\s\"',]+"), rf"\1\2{MASK}"),
     (re.compile(r"(\\?/callbacks\\?/[^\s\"'/\\]+\\?/)[^\s\"'/?&\\]+"), rf"\1{MASK}"),
@@ -46,17 +46,23 @@ class Redactor:
         return clean.strip()[:EXCERPT_CHARS]
 
     def masked(self, raw: bytes) -> bytes:
-        """The whole of a JSON text without our secrets; it remains JSON with the same members."""
-        if not any(form.encode() in raw for form in self._forms):
+        """The whole of a JSON text without our secrets; it remains JSON."""
+        # Some writers escape more letters than they must, such as the = at the end of a base64 text.
+        if b"\\u" not in raw and not any(form.encode() in raw for form in self._forms):
             return raw
         return _JSON_VALUES.sub(self._masked_value, raw)
 
     def _masked_value(self, value: re.Match[bytes]) -> bytes:
-        masked = found = value[0]
+        found = value[0].decode("utf-8", "replace")
+        try:
+            text = json.loads(found, strict=False) if found.startswith('"') else found
+        except ValueError:
+            text = found.strip('"')
+        masked = text
         for form in self._forms:
-            masked = masked.replace(form.encode(), MASK.encode())
-        # A number cannot hold the mask.
-        return masked if masked == found or found.startswith(b'"') else f'"{MASK}"'.encode()
+            masked = masked.replace(form, MASK)
+        # In the place of a number the mask is a text, too.
+        return value[0] if masked == text else json.dumps(masked).encode()
 
 
 def _forms(secret: str) -> set[str]:

@@ -49,6 +49,10 @@ class Speaker:
         """A right submit with a picture that is fetched or, where the upstream takes none by URL, `PICTURE`."""
         return None
 
+    def before_edit(self) -> Asked | None:
+        """What comes before `edit`, where pictures are handed over by a call of their own."""
+        return None
+
     def poll(self, accepted: Any) -> Asked | None:
         """How the job is polled, from the answer to its submit; None for an upstream that draws at once."""
         return None

@@ -43,7 +43,6 @@ async def test_a_submit_gives_a_ratio_as_its_size(apimart: Asker) -> None:
     assert asked.body == {
         "model": "gpt-image-2",
         "prompt": "a fox",
-        "n": 1,
         "size": "16:9",
         "resolution": "2k",
         "image_urls": ["https://shop.example/inputs/1.png"],

@@ -153,6 +153,11 @@ async def test_a_look_follows_the_links_that_the_submit_gave(fal: Asker) -> None
     assert urls_of(done) == ["https://v3.fal.media/files/1.png"]
 
 
+async def test_an_open_attempt_is_told_with_202(fal: Asker) -> None:
+    fal.upstream.answers(202, {"status": "IN_PROGRESS"})
+    assert (await fal.provider.poll(fal.attempt("r1"))).status is UpdateStatus.RUNNING
+
+
 async def test_without_links_the_models_sub_path_is_dropped(fal: Asker) -> None:
     update = await looks(fal, {"status": "IN_QUEUE", "queue_position": 4})
     assert fal.upstream.asked[0].path == "/fal-ai/flux/requests/r1/status"
@@ -190,7 +195,7 @@ async def test_what_a_look_says(fal: Asker, status: Any, result: Any, word: Upda
         ({"error": "x", "error_type": "content_policy_violation"}, FailureClass.CONTENT_BLOCKED),
         ({"error": "flagged: content policy"}, FailureClass.CONTENT_BLOCKED),
         ({"error": "x", "error_type": "bad_request"}, FailureClass.INVALID_REQUEST),
-        ({"error": "Invalid status code: 400"}, FailureClass.INVALID_REQUEST),
+        ({"error": "Invalid status code: 413"}, FailureClass.INVALID_REQUEST),
         ({"error": "x", "error_type": "runner_disconnected"}, FailureClass.UPSTREAM_FAULT),
         ({"error": "Invalid status code: 500"}, FailureClass.UPSTREAM_FAULT),
     ],
@@ -210,6 +215,8 @@ async def test_completed_with_an_error_has_failed(
         (422, model_error("content_policy_violation"), FailureClass.CONTENT_BLOCKED),
         (422, model_error("value_error.missing"), FailureClass.INVALID_REQUEST),
         (422, {"detail": "the picture cannot be read"}, FailureClass.INVALID_REQUEST),
+        (400, model_error("downstream_service_error"), FailureClass.UPSTREAM_FAULT),
+        (400, {"detail": "the picture cannot be read"}, FailureClass.INVALID_REQUEST),
         (500, model_error("internal_server_error"), FailureClass.UPSTREAM_FAULT),
         (504, model_error("generation_timeout"), FailureClass.UPSTREAM_FAULT),
     ],
@@ -217,7 +224,8 @@ async def test_completed_with_an_error_has_failed(
 async def test_the_result_call_of_a_failed_attempt_says_why(
     fal: Asker, http: int, body: Any, failure_class: FailureClass
 ) -> None:
-    completed = {"status": "COMPLETED", "error": "Invalid status code: 422"}
+    quoted = f"Invalid status code: {400 if http == 400 else 422}"
+    completed = {"status": "COMPLETED", "error": quoted, "error_type": "bad_request"}
     update = await looks(fal, completed, body, http)
     assert update.failure is not None
     assert update.failure.failure_class is failure_class

@@ -10,7 +10,6 @@ import pytest
 
 from safelight.domain.failure import FailureClass
 from safelight.domain.provider import UpdateStatus
-from safelight.errors import ProviderError
 from tests.providers.upstream import Upstream
 from tests.providers.upstreams.asking import (
     BAD_KEY,
@@ -129,17 +128,9 @@ async def test_what_an_answered_submit_comes_to(runway: Asker, http: int, body: 
     assert await runway.refuses(http, body) == word
 
 
-async def test_a_cancel_is_confirmed_by_its_status_alone(runway: Asker) -> None:
-    runway.upstream.answers(204, b"")
-    runway.upstream.answers(404, {"error": "not found"})
-    runway.upstream.answers(500, b"")
-    assert await runway.provider.cancel(runway.attempt("w1"))
-    assert not await runway.provider.cancel(runway.attempt("w1"))
-    with pytest.raises(ProviderError):
-        await runway.provider.cancel(runway.attempt("w1"))
-    asked = runway.upstream.asked[0]
-    assert (asked.method, asked.path) == ("DELETE", "/v1/tasks/w1")
-    assert asked.headers["x-runway-version"] == "2024-11-06"
+async def test_a_delete_is_no_cancel(runway: Asker) -> None:
+    # It would destroy what is finished, and its answer does not tell one from the other.
+    assert not runway.provider.capabilities.can_cancel
 
 
 async def test_looks_keep_five_seconds_apart(runway: Asker) -> None:

@@ -17,14 +17,25 @@ from safelight.cli.conformance.cases import Case, Chapter
 from safelight.cli.conformance.looks import look_cases
 from safelight.cli.conformance.mailbox import open_mailbox
 from safelight.cli.conformance.notices import notice_cases
+from safelight.cli.conformance.options import option_cases
+from safelight.cli.conformance.streams import stream_cases
 from safelight.cli.conformance.submits import submit_cases
+from safelight.cli.conformance.tellings import telling_cases
 from safelight.cli.conformance.workbench import Nonconformity, Workbench
 from safelight.errors import ConfigurationError
 from safelight.lab.child import start_lab
+from safelight.lab.dialects import dialect_names
 from safelight.providers.declaration import Declaration
 
 CASE_WITHIN_S = 60.0
-CHAPTERS: tuple[Chapter, ...] = (submit_cases, look_cases, notice_cases)
+CHAPTERS: tuple[Chapter, ...] = (
+    submit_cases,
+    option_cases,
+    stream_cases,
+    look_cases,
+    notice_cases,
+    telling_cases,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +82,10 @@ async def open_workbench(declaration: Declaration, dialect: str, lab_url: str) -
 
 async def read_dialect(session: aiohttp.ClientSession, lab_url: str, name: str) -> Mapping[str, Any]:
     """How the lab describes one of its dialects."""
-    async with session.get(f"{lab_url}/lab/dialects") as answer:
-        known = {one["name"]: one for one in (await answer.json())["dialects"]}
-    if name not in known:
-        raise ConfigurationError(f"the lab has no dialect {name!r}; there are {', '.join(sorted(known))}")
-    found: Mapping[str, Any] = known[name]
+    if name not in dialect_names():
+        raise ConfigurationError(f"the lab has no dialect {name!r}; there are {', '.join(dialect_names())}")
+    async with session.get(f"{lab_url}/lab/dialects/{name}") as answer:
+        found: Mapping[str, Any] = await answer.json()
     return found
 
 

@@ -19,6 +19,7 @@ from safelight.domain.provider import (
     AttemptRef,
     Capabilities,
     InputImage,
+    MaskStyle,
     ProviderUpdate,
     Submission,
     UpdateStatus,
@@ -108,14 +109,14 @@ class Workbench:
             if answer.status != 200:
                 raise Nonconformity(f"the lab does not take its knobs: {await answer.text()}")
 
-    async def ledger(self) -> Any:
-        """What the lab has accepted, as the independent witness."""
-        async with self.session.get(f"{self.lab_url}/lab/ledger") as answer:
+    async def ledger(self, *, last: int = 0) -> Any:
+        """What the lab has accepted, as the independent witness: the totals, and so many of the last items."""
+        async with self.session.get(f"{self.lab_url}/lab/ledger", params={"last": last}) as answer:
             return await answer.json()
 
     async def witness(self) -> Mapping[str, Any]:
         """The lab's line about the last submit that it accepted."""
-        items = (await self.ledger())["items"]
+        items = (await self.ledger(last=1))["items"]
         if not items:
             raise Nonconformity("the lab has accepted nothing")
         found: Mapping[str, Any] = items[-1]
@@ -132,6 +133,11 @@ class Workbench:
         return tuple(
             model for model in self.declaration.models if model.retires_on is None or model.retires_on > today
         )
+
+    @property
+    def doubts_faults(self) -> bool:
+        """Whether the declaration says of some fault that it may hide an acceptance: the safe reading."""
+        return any(rule.outcome == "ambiguous" for rule in self.declaration.errors.rules)
 
     def model(self, operation: str = "generate", *, has_mask: bool = False) -> DeclaredModel | None:
         """The first declared model that does this."""
@@ -175,12 +181,19 @@ class Workbench:
         """Pictures for an edit, each another one."""
         return tuple(self.image(f"input-{number}") for number in range(count))
 
+    def mask(self) -> InputImage:
+        """A mask in the upstream's style."""
+        names = {MaskStyle.WHITE: "white", MaskStyle.BLACK: "black", MaskStyle.CLEAR: "clear"}
+        return self.image(names[self.capabilities.mask_style])
+
     def image(self, name: str) -> InputImage:
         """One of the mailbox's pictures."""
         return InputImage("image/png", picture(name), f"{self.mailbox.url}/pictures/{name}.png")
 
     async def submit(self, submission: Submission, provider: DeclaredProvider | None = None) -> Outcome:
         """Send it once, and say what came of it."""
+        if not self.capabilities.takes_callback_url:
+            self.mailbox.received.clear()  # all attempts of the account share one address
         try:
             update = await (provider or self.provider).submit(submission)
         except ProviderError as error:

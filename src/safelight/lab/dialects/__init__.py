@@ -12,13 +12,14 @@ _NO_DIALECTS = {"keys"}
 
 
 def dialect_names() -> list[str]:
-    """The names of all dialects, in the order of the alphabet."""
-    return sorted({module.name for module in iter_modules(__path__)} - _NO_DIALECTS)
+    """The names of all dialects, in the order of the alphabet; `luma-agents` lies in `luma_agents`."""
+    modules = {module.name for module in iter_modules(__path__)} - _NO_DIALECTS
+    return sorted(name.replace("_", "-") for name in modules)
 
 
 def load_dialect(name: str) -> type[Dialect]:
     """The class of one dialect; its module is read only now."""
-    dialect: type[Dialect] = import_module(f"{__name__}.{name}").DIALECT
+    dialect: type[Dialect] = import_module(f"{__name__}.{name.replace('-', '_')}").DIALECT
     return dialect
 
 

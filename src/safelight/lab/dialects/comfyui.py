@@ -80,7 +80,15 @@ class ComfyUi(Dialect):
     name = "comfyui"
     shape = "poll"
     features = Features(
-        edit=True, mask=True, look_up=True, cancel=True, position=True, reference="extra_data"
+        is_open=True,
+        edit=True,
+        mask=True,
+        keeps_size=True,
+        look_up=True,
+        cancel=True,
+        position=True,
+        run_time=True,
+        reference="extra_data",
     )
     credentials = CREDENTIALS
     routes = (
@@ -158,7 +166,8 @@ class ComfyUi(Dialect):
         if job is None or job.dialect != self.name:
             return Reply(200, {})
         view = self.look(job)
-        return Reply(200, {} if view.is_open else {job.id: self.record(view)})
+        is_there = not view.is_open or view.phase == "unknown"
+        return Reply(200, {job.id: self.record(view)} if is_there else {})
 
     async def histories(self, call: Call) -> Reply:
         """GET /history: the latest that have ended."""
@@ -310,6 +319,8 @@ def _messages(view: View) -> list[Any]:
     started, ended = int(job.starts_at * 1000), int((job.finished_at or time.time()) * 1000)
     first = ["execution_start", {"prompt_id": job.id, "timestamp": started}]
     last: dict[str, Any] = {"prompt_id": job.id, "timestamp": ended}
+    if view.is_open:
+        return [first]
     if view.phase == "done":
         return [first, ["execution_success", last]]
     if view.phase == "canceled":

@@ -20,6 +20,7 @@ from safelight.lab.speech.dialect import Dialect
 from safelight.lab.speech.features import Features
 from safelight.lab.speech.fields import Fault, Fields
 from safelight.lab.speech.inputs import Picture
+from safelight.lab.speech.options import Option
 from safelight.lab.speech.reply import Ending, Reply, Stream, Way
 from safelight.lab.speech.routes import Route
 from safelight.lab.speech.view import View
@@ -95,6 +96,14 @@ ENDINGS = {
         Ending("content_policy", {"message": "The content triggered the platform's content security policy"}),
     ),
 }
+OPTIONS = {
+    "negative_prompt": Option("no fog, no rain", only=("generate",)),
+    "image_reference": Option("subject", only=("edit",)),
+    "image_fidelity": Option(0.35, only=("edit",), beside={"image_reference": "subject"}),
+    "human_fidelity": Option(0.35, only=("edit",), beside={"image_reference": "subject"}),
+    "resolution": Option("2k"),
+    "watermark": Option(True),
+}
 
 
 class Kling(Dialect):
@@ -106,8 +115,12 @@ class Kling(Dialect):
         edit=True,
         list=True,
         look_up=True,
+        waiting=True,
+        reasons=True,
+        cost=True,
         callback="task",
         notices="changes",
+        is_signing_optional=True,
         reference="external_task_id",
         result_life_s=30 * 86_400,
     )
@@ -119,6 +132,7 @@ class Kling(Dialect):
     )
     refusals = REFUSALS
     endings = ENDINGS
+    options = OPTIONS
     signing = StandardSigned(keys=keys.standard_secrets("kling"))
 
     async def authenticate(self, call: Call) -> None:

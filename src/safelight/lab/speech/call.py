@@ -11,6 +11,8 @@ from aiohttp import web
 from safelight.lab.speech.fields import Fault, Fields
 from safelight.lab.speech.forms import Part, read_form
 
+GIVEN_CHARS = 1000
+
 
 class Call:
     """A request with its raw body read; `path` is without the dialect's prefix, `at` what the route caught."""
@@ -62,11 +64,29 @@ class Call:
             values[part.name] = part.text if before is None else [*_listed(before), part.text]
         return Fields(values, is_text=True), [part for part in parts if part.file_name is not None]
 
+    def given(self) -> Any:
+        """The query and the body as they came, with long texts cut: for the witness."""
+        if self.request.content_type == "application/json":
+            body = self.json()
+        elif self.request.content_type == "multipart/form-data":
+            body = self.form()[0].values
+        else:
+            body = None
+        return _cut([dict(self.query), body])
+
     def only_query(self, known: Collection[str]) -> None:
         """Refuse a query parameter that is not known."""
         for name in self.query:
             if name not in known:
                 raise Fault("unknown", ("query", name), "unknown parameter")
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(member) for member in value]
+    return value[:GIVEN_CHARS] if isinstance(value, str) else value
 
 
 def _listed(value: Any) -> list[Any]:

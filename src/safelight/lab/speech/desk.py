@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from safelight.lab.answers import withhold
-from safelight.lab.gateway import through_gateway
+from safelight.lab.answers import hang_up, withhold
+from safelight.lab.gateway import CUT, through_gateway
 from safelight.lab.job import Job
 from safelight.lab.situations import UnknownWay
 from safelight.lab.speech.call import Call
@@ -78,7 +78,9 @@ class Desk:
         known = self._keys.get(key) if key is not None else None
         if known is not None:
             return await dialect.repeated(call, submit, known)
-        submit = replace(submit, dialect=dialect.name, key=key, id=submit.id or dialect.new_id())
+        submit = replace(
+            submit, dialect=dialect.name, key=key, id=submit.id or dialect.new_id(), given=call.given()
+        )
         job = await self._studio.accept(submit)
         if await withhold(call.request, job, self._studio):
             return None
@@ -100,6 +102,11 @@ async def _streamed(call: Call, stream: Stream) -> web.StreamResponse:
     response = web.StreamResponse(headers=stream.headers)
     response.content_type = "text/event-stream"
     await response.prepare(call.request)
+    cut = call.request.get(CUT)
     async for event in stream.events:
-        await response.write(event)
+        await response.write(event[: len(event) * 2 // 3] if cut == "truncated_json" else event)
+        if cut == "reset_after_head":
+            hang_up(call.request)
+        if cut is not None:
+            break
     return response

@@ -19,7 +19,8 @@ How to write one, in this order (`dialects/kling.py` and the folder `dialects/fa
 8. The methods of the other routes. `self.look(job)` is a poll's view (it counts, and shows unknown words);
    `self.view(job)` is any other's. `self.find(id)` finds a job or refuses.
 9. Callbacks: `notice(job, moment)` says which moments are told and how; `signing` signs them.
-10. `variants`, if there are oddities that are neither a refusal nor a bad ending: a name and a sentence for
+10. `options`: those of customers' options that the upstream knows, by our names, each with a value to try.
+    `variants`, if there are oddities that are neither a refusal nor a bad ending: a name and a sentence for
     each; `view.job.fate.variant` says which one is asked for.
 11. `refusals` and `endings`: every documented way of saying no, named, by situation. Real refusals use the
     same ways (`self.refused(situation, way)`), so that they are worded once.
@@ -49,6 +50,7 @@ from safelight.lab.speech.call import Call
 from safelight.lab.speech.features import Features
 from safelight.lab.speech.fields import Fault, Path
 from safelight.lab.speech.inputs import Inputs, Picture
+from safelight.lab.speech.options import Option
 from safelight.lab.speech.reply import Ending, Refused, Reply, Stream, Way
 from safelight.lab.speech.routes import Route
 from safelight.lab.speech.times import http_date, iso_time
@@ -81,6 +83,7 @@ class Dialect:
     credentials: ClassVar[Mapping[str, str]] = {}
     refusals: ClassVar[Mapping[str, tuple[Way, ...]]] = {}
     endings: ClassVar[Mapping[str, tuple[Ending, ...]]] = {}
+    options: ClassVar[Mapping[str, Option]] = {}
     signing: ClassVar[Scheme] = Unsigned()
     variants: ClassVar[Mapping[str, str]] = {}
     """Oddities that are no refusal and no bad ending, with what they are; the knob `variant` asks for one."""
@@ -244,6 +247,7 @@ class Dialect:
             "refusals": {word: [way.name for way in self.refusals.get(word, ())] for word in REFUSALS},
             "endings": {word: [way.name for way in self.endings.get(word, ())] for word in ENDINGS},
             "variants": dict(self.variants),
+            "options": {name: asdict(option) for name, option in self.options.items()},
             "features": asdict(self.features) | {"signature": self.signing.family},
             "credentials": dict(self.credentials),
         }

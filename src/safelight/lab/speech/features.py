@@ -9,21 +9,35 @@ from dataclasses import dataclass
 class Features:
     """What an upstream offers, for those who test against it."""
 
+    is_open: bool = False
+    """Whether a caller without any key is let in."""
     generate: bool = True
     edit: bool = False
     mask: bool = False
+    keeps_size: bool = False
+    """Whether edits come out in the size of their picture, whatever is asked for."""
     list: bool = False
     look_up: bool = False
     """By the caller's own reference."""
     cancel: bool = False
     progress: bool = False
     position: bool = False
+    waiting: bool = False
+    """A word of its own for a job that has not begun."""
+    reasons: bool = False
+    """Words for the reason of every refusal and every bad end."""
+    silent_ends: tuple[str, ...] = ()
+    """The bad ends that have no words all the same."""
+    cost: bool = False
+    run_time: bool = False
     partial_items: bool = False
     stream: bool = False
     callback: str = "none"
     """`none`, `task` (its address comes with the submit) or `account`."""
     notices: str = "none"
-    """`none`, `end` or `changes`."""
+    """`none`, `success` (only of attempts with pictures), `end` or `changes`."""
+    is_signing_optional: bool = False
+    """Whether callbacks are signed only where the owner has made a secret."""
     key: str | None = None
     """The header of its idempotency keys."""
     reference: str | None = None

@@ -48,6 +48,11 @@ class Fields:
         return self._path
 
     @property
+    def values(self) -> Mapping[str, Any]:
+        """All that was given."""
+        return self._values
+
+    @property
     def taken(self) -> dict[str, Any]:
         """What was given and read so far, for a job's details; long texts are left out."""
         return {name: value for name, value in self._taken.items() if len(repr(value)) <= 4000}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab.dialects.speaker import PROMPT, Answered, Asked, Speaker
+from tests.lab.dialects.forms import FORM_TYPE, form
+from tests.lab.dialects.speaker import PROMPT, Answered, Asked, Speaker, picture
+
+KEY = {"Authorization": "Bearer comfyui-test-api-key"}
 
 
 def graph(prompt: str, n: int) -> dict[str, Any]:
@@ -35,26 +38,42 @@ def graph(prompt: str, n: int) -> dict[str, Any]:
     }
 
 
+def graph_from(picture_name: str) -> dict[str, Any]:
+    """Picture to picture: an uploaded picture in the place of the empty one."""
+    nodes = graph(PROMPT, 1)
+    nodes["4"] = {"class_type": "VAEEncode", "inputs": {"pixels": ["8", 0], "vae": ["1", 2]}}
+    nodes["8"] = {"class_type": "LoadImage", "inputs": {"image": picture_name}}
+    return nodes
+
+
 class ComfyUiSpeaker(Speaker):
     """Puts a graph into the line and reads the history."""
 
     def submit(self, *, prompt: str = PROMPT, n: int = 1, callback_url: str | None = None) -> Asked:
-        return Asked("POST", "/prompt", {"prompt": graph(prompt, n), "client_id": "a-client"})
+        return Asked("POST", "/prompt", {"prompt": graph(prompt, n), "client_id": "a-client"}, headers=KEY)
+
+    def before_edit(self) -> Asked:
+        data = form({"type": "input", "overwrite": "true"}, [("image", picture())])
+        return Asked("POST", "/upload/image", data=data, headers={**KEY, **FORM_TYPE})
+
+    def edit(self, picture_url: str) -> Asked:
+        name = "image.png" if picture_url.endswith("picture.png") else "missing.png"
+        return Asked("POST", "/prompt", {"prompt": graph_from(name)}, headers=KEY)
 
     def poll(self, accepted: Any) -> Asked:
-        return Asked("GET", f"/history/{accepted['prompt_id']}")
+        return Asked("GET", f"/history/{accepted['prompt_id']}", headers=KEY)
 
     def cancel(self, accepted: Any) -> Asked:
-        return Asked("POST", "/queue", {"delete": [accepted["prompt_id"]]})
+        return Asked("POST", "/queue", {"delete": [accepted["prompt_id"]]}, headers=KEY)
 
     def is_final(self, polled: Answered) -> bool:
-        return bool(polled.body)
+        words = {entry["status"]["status_str"] for entry in polled.body.values()}
+        return bool(words & {"success", "error"})
 
     def pictures(self, last: Answered) -> list[str | bytes]:
         entry = next(iter(last.body.values()))
         return [
-            f"/comfyui/view?filename={image['filename']}&type=output"
-            for image in entry["outputs"]["9"]["images"]
+            f"/view?filename={image['filename']}&type=output" for image in entry["outputs"]["9"]["images"]
         ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from safelight.lab.dialects import keys
-from safelight.lab.dialects.fal.endpoints import MODELS, read_size, read_the_rest, without_pictures
+from safelight.lab.dialects.fal.endpoints import MODELS, OPTIONS, read_size, read_the_rest, without_pictures
 from safelight.lab.dialects.fal.words import (
     CANCELED,
     ENDINGS,
@@ -53,6 +53,9 @@ class Fal(Dialect):
         mask=True,
         cancel=True,
         position=True,
+        waiting=True,
+        reasons=True,
+        run_time=True,
         callback="task",
         notices="end",
     )
@@ -67,6 +70,7 @@ class Fal(Dialect):
     notice_shares = ()  # it tells the end only
     refusals = REFUSALS
     endings = ENDINGS
+    options = OPTIONS
     variants = VARIANTS
     signing = SIGNING
 
@@ -101,24 +105,25 @@ class Fal(Dialect):
         if call.at["model"] not in MODELS:
             raise self.refused("not_found")
         call.only_query(("fal_webhook",))
-        operation, size_form, picture_fields, most = MODELS[call.at["model"]]
+        model = MODELS[call.at["model"]]
         fields = call.fields()
         prompt = fields.text("prompt")
-        pictures = [await self._picture(fields, name) for name in picture_fields if name == "image_url"]
-        if "image_urls" in picture_fields:
+        pictures = [await self._picture(fields, name) for name in model.pictures if name == "image_url"]
+        if "image_urls" in model.pictures:
             urls = fields.many("image_urls", least=1, most=10)
             pictures += [await self.picture(url, ("image_urls", at)) for at, url in enumerate(urls)]
-        mask = await self._picture(fields, "mask_url") if "mask_url" in picture_fields else None
-        width, height = read_size(fields, size_form, pictures)
+        has_mask = "mask_url" in model.pictures and (model.needs_mask or fields.has("mask_url"))
+        mask = await self._picture(fields, "mask_url") if has_mask else None
+        width, height = read_size(fields, model, pictures)
         submit = Submit(
             shape="callback" if "fal_webhook" in call.query else "poll",
             prompt=prompt,
-            n=fields.whole("num_images", 1, low=1, high=most),
+            n=fields.whole("num_images", 1, low=1, high=model.most),
             width=width,
             height=height,
             callback_url=_callback_url(call),
             model=call.at["model"],
-            operation=operation,
+            operation=model.operation,
             format=fields.choice("output_format", ("jpeg", "png"), "jpeg"),
             inputs=tuple(picture.sha256 for picture in pictures),
             mask=None if mask is None else mask.sha256,

@@ -14,6 +14,7 @@ from safelight.lab.speech.dialect import Dialect
 from safelight.lab.speech.features import Features
 from safelight.lab.speech.fields import Fault, Fields
 from safelight.lab.speech.inputs import Picture
+from safelight.lab.speech.options import Option
 from safelight.lab.speech.reply import Reply
 from safelight.lab.speech.routes import Route
 from safelight.lab.speech.view import View
@@ -34,10 +35,12 @@ RATIOS = {
     "21:9": (1536, 672),
 }
 MODALITIES = ("TEXT", "IMAGE")
+OPTIONS = {"seed": Option(20_261_129), "image_size": Option("2K")}
 TYPES = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP"}
 CATEGORIES = ("HARASSMENT", "HATE_SPEECH", "SEXUALLY_EXPLICIT", "DANGEROUS_CONTENT", "CIVIC_INTEGRITY")
 THRESHOLDS = ("BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF")
 INLINE_MOST = 20 << 20
+_UNDERSCORED = re.compile(r"_([a-z])")
 
 
 class Gemini(Dialect):
@@ -45,7 +48,7 @@ class Gemini(Dialect):
 
     name = "gemini"
     shape = "sync"
-    features = Features(edit=True)
+    features = Features(edit=True, cost=True)
     credentials = CREDENTIALS
     routes = (
         # Documented as v1beta; the client of version 3 calls v1.
@@ -53,6 +56,7 @@ class Gemini(Dialect):
     )
     refusals = REFUSALS
     endings = ENDINGS
+    options = OPTIONS
 
     async def authenticate(self, call: Call) -> None:
         """A header of its own."""
@@ -77,7 +81,7 @@ class Gemini(Dialect):
         """POST: the last words and pictures of a conversation."""
         if MODELS.fullmatch(call.at["model"]) is None:
             raise self.refused("invalid_request", "model")
-        fields = call.fields()
+        fields = Fields(_camel(call.json()))
         texts: list[str] = []
         pictures: list[Picture] = []
         for index, content in enumerate(fields.many("contents", least=1)):
@@ -138,6 +142,15 @@ class Gemini(Dialect):
             raise Fault("picture", path, f"is {picture.format}, not {kind}")
         blob.close()
         return picture
+
+
+def _camel(value: Any) -> Any:
+    """The names as documented; the underscored ones, which its own client mixes in, are the same."""
+    if isinstance(value, list):
+        return [_camel(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {_UNDERSCORED.sub(lambda hit: hit[1].upper(), name): _camel(item) for name, item in value.items()}
 
 
 def _read_config(config: Fields, pictures: list[Picture]) -> tuple[int, int, list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from safelight.lab.dialects import keys
-from safelight.lab.dialects.openai.models import (
+from safelight.lab.dialects.openai.parameters import (
     INPUT_BYTES,
     INPUTS_MOST,
     MASK_BYTES,
@@ -27,6 +27,7 @@ from safelight.lab.speech.features import Features
 from safelight.lab.speech.fields import Fault, Fields, Path
 from safelight.lab.speech.forms import Part
 from safelight.lab.speech.inputs import Picture
+from safelight.lab.speech.options import Option
 from safelight.lab.speech.reply import Reply, Stream
 from safelight.lab.speech.routes import Route
 from safelight.lab.speech.view import View
@@ -34,6 +35,12 @@ from safelight.lab.submits import Submit
 
 CREDENTIALS = {"api_key": keys.api_key("openai")}
 PICTURE_PARTS = {"image", "image[]"}
+OPTIONS = {
+    "quality": Option("high"),
+    "background": Option("transparent"),
+    "output_format": Option("webp"),
+    "output_compression": Option(70, beside={"output_format": "jpeg"}),
+}
 
 
 def _is_json(call: Call) -> bool:
@@ -45,7 +52,7 @@ class OpenAI(Dialect):
 
     name = "openai"
     shape = "sync"
-    features = Features(edit=True, mask=True, stream=True)
+    features = Features(edit=True, mask=True, stream=True, reasons=True, cost=True)
     credentials = CREDENTIALS
     routes = (
         Route("POST", "/v1/images/generations", "submit", "read"),
@@ -54,6 +61,7 @@ class OpenAI(Dialect):
     )
     refusals = REFUSALS
     endings = ENDINGS
+    options = OPTIONS
 
     async def authenticate(self, call: Call) -> None:
         """A bearer."""
