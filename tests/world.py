@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +32,7 @@ from safelight.lab.server import running_lab
 from safelight.lifecycle.accept import Accept, Cancel, Wish
 from safelight.service import Graph
 from safelight.settings import Settings
+from safelight.upstreams import Upstreams, read_upstreams
 from tests.places import new_data_dir
 
 SECRET = b"a secret key that only the tests have, and long enough"
@@ -191,9 +192,14 @@ class World:
 
 @contextlib.asynccontextmanager
 async def running_world(
-    server: Server, *, knobs: dict[str, Any] | None = None, granted: int = 1_000, **settings: Any
+    server: Server,
+    *,
+    knobs: dict[str, Any] | None = None,
+    granted: int = 1_000,
+    upstreams: Callable[[Settings], Upstreams] = read_upstreams,
+    **settings: Any,
 ) -> AsyncIterator[World]:
-    """Everything of one test."""
+    """Everything of one test; `upstreams` may add to what the settings enable."""
     url = await server.clone()
     data_dir = new_data_dir()
     quick = {"latency_s": [0.0, 0.0], **(knobs or {})}
@@ -210,7 +216,8 @@ async def running_world(
         lab_url = f"http://127.0.0.1:{port}"
         values = {"data_dir": data_dir, "lab_url": lab_url, "database_url": url, **settings}
         await database.open()
-        graph = Graph(Settings(**values), database, SECRET, session)
+        made = Settings(**values)
+        graph = Graph(made, database, SECRET, session, upstreams=upstreams(made))
         async with database.transaction() as connection:
             account_id = await accounts.create_account(connection, "default")
             if granted:
@@ -222,7 +229,7 @@ async def running_world(
                 account_id=account_id,
                 lab_url=lab_url,
                 session=session,
-                accept=Accept(database, graph.settings),
+                accept=Accept(database, graph.settings, graph.context.routing),
                 cancel=Cancel(database),
             )
         finally:

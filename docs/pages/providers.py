@@ -30,6 +30,7 @@ WITNESSES = {
 _AFTER = {
     AfterUncertain.SAME_KEY: "same key again",
     AfterUncertain.LOOK_UP: "looked up",
+    AfterUncertain.LIST: "found in its list, else a person",
     AfterUncertain.NONE: "callback, else a person",
 }
 _HEAD = """# Providers

@@ -12,47 +12,61 @@ from pathlib import Path
 
 import aiohttp
 import structlog
-from pydantic import SecretStr
 
 from safelight.api.app import create_app
 from safelight.api.parts import ApiParts
 from safelight.api.server import listening, running_api, url_of
 from safelight.assets.fetch import Fetcher
+from safelight.assets.inputlinks import InputLinks
 from safelight.assets.opening import open_store_of
 from safelight.assets.pictures import PictureLimits, PicturePool
 from safelight.assets.reading import FetchLimits
 from safelight.assets.signing import UrlSigner
 from safelight.db import accounts, ledger
 from safelight.db.database import Database
-from safelight.db.installation import check_secret, is_current, pepper_of
+from safelight.db.installation import admin_pepper_of, check_secret, is_current, pepper_of
 from safelight.db.migrate import migrate, revisions
 from safelight.db.opening import direct_url, open_database
-from safelight.domain.catalog import Catalog, Model
+from safelight.domain.audit import Actor
 from safelight.domain.provider import Provider
 from safelight.domain.tokens import CallbackTokens
 from safelight.errors import ConfigurationError
 from safelight.jobs.worker import Worker
 from safelight.lab.child import LabChild, start_lab
 from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.advance import Advance
+from safelight.lifecycle.alert import Alerts
 from safelight.lifecycle.archive import Archive
+from safelight.lifecycle.attach import Attach
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.gone import Gone
+from safelight.lifecycle.inputs import Inputs, limits_of_inputs
+from safelight.lifecycle.looks import Looks
+from safelight.lifecycle.notices import Watch
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.reconcile import Reconcile
+from safelight.lifecycle.retention import Erase, Retention
+from safelight.lifecycle.review import Review
+from safelight.lifecycle.routing import Routing
 from safelight.lifecycle.settle import Settle
 from safelight.lifecycle.sweep import Sweep
-from safelight.providers.declared import DeclaredProvider
-from safelight.providers.loading import models_of, packaged_declaration
+from safelight.lifecycle.uploads import Uploads
+from safelight.providers.building import build_provider
 from safelight.settings import Settings, derive_key, load_secret, write_private
 from safelight.telemetry import configure_logging
+from safelight.upstreams import ProviderKey, Upstreams, read_keys, read_upstreams
 
 log = structlog.get_logger()
 
-LAB_SHAPES = ("lab-callback", "lab-poll", "lab-sync")
-LAB_CREDENTIALS = {"api_key": SecretStr("lab-key"), "callback_secret": SecretStr("lab-secret")}
 FIRST_CREDITS = 1_000
+RECONCILE_ROUND_S = 60.0
+WATCH_ROUND_S = 60.0
+ALERT_ROUND_S = 5.0
+"""How often it is asked whether there is something to tell; the calls themselves are a minute apart."""
 LAB_PATIENCE_S = 6.0
 LAB_PAUSE_S = 0.5
 
@@ -60,37 +74,93 @@ Announce = Callable[[str], None]
 
 
 class Graph:
-    """Every object of one process, wired; nothing runs yet."""
+    """Every object of one process, wired; nothing runs yet.
+
+    `upstreams` are those that the settings enable, unless others are given.
+    """
 
     def __init__(
-        self, settings: Settings, database: Database, secret: bytes, session: aiohttp.ClientSession
+        self,
+        settings: Settings,
+        database: Database,
+        secret: bytes,
+        session: aiohttp.ClientSession,
+        *,
+        upstreams: Upstreams | None = None,
     ) -> None:
         self.settings = settings
         self.database = database
         self.secret = secret
-        providers, models = _providers(settings, session)
+        upstreams = upstreams or read_upstreams(settings)
+        catalog = upstreams.catalog
+        providers = {key.name: make_provider(key, session) for key in upstreams.keys}
+        routing = Routing(catalog, upstreams.names)
         self.context = Context(
             settings=settings,
             database=database,
             providers=providers,
-            catalog=Catalog(models),
+            catalog=catalog,
             store=open_store_of(settings),
-            fetcher=Fetcher(_origins(settings), limits=FetchLimits(max_bytes=settings.max_asset_bytes)),
+            fetcher=Fetcher(
+                (*settings.allowed_origins, *upstreams.origins),
+                limits=FetchLimits(max_bytes=settings.max_asset_bytes),
+            ),
             pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
             tokens=CallbackTokens(secret),
-            paces=Paces(Catalog(models), providers, has_public_url=settings.public_url is not None),
+            links=InputLinks(derive_key(secret, "input links")),
+            paces=Paces(
+                catalog,
+                providers,
+                routing,
+                has_public_url=settings.public_url is not None,
+                observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
+            ),
+            routing=routing,
         )
         self.advance = Advance(self.context)
         self.settle = Settle(database)
         self.dispatch = Dispatch(self.context, self.advance)
         self.check = Check(self.context, self.advance, self.dispatch, self.settle)
         self.archive = Archive(self.context, self.settle)
+        self.reconcile = Reconcile(self.context, self.advance, self.dispatch)
         self.receive = Receive(self.context, self.advance, self.dispatch)
+        self.gone = Gone(
+            self.context, self.advance, self.settle, Looks(self.context, self.advance, self.dispatch)
+        )
+        attach = Attach(
+            self.context.store,
+            self.context.pictures,
+            self.context.fetcher,
+            max_bytes=settings.max_asset_bytes,
+        )
+        self.review = Review(database, attach, routing, start_by_s=settings.start_by_s)
+        self.administration = Administration(database, pepper_of(secret), admin_pepper_of(secret))
+        self.alerts = Alerts(database, settings)
+        self.watch = Watch(self.context)
         self.sweep = Sweep(self.context, self.check)
+        self.uploads = Uploads(database, self.context.store, self.context.pictures, settings)
+        self.retention = Retention(database, self.context.store, settings)
+        # A fetcher of their own: customers may not reach the origins of results, such as the lab.
+        self._input_fetcher = Fetcher(settings.allowed_origins, limits=limits_of_inputs(settings))
+        self.inputs = Inputs(self.uploads, self._input_fetcher, settings, providers)
 
     def worker(self) -> Worker:
         """The worker of this process."""
-        return Worker(self.context, self.dispatch, self.check, self.archive, self.sweep)
+        return Worker(
+            self.context,
+            self.dispatch,
+            self.check,
+            self.archive,
+            self.sweep,
+            uploads=self.uploads,
+            retention=self.retention,
+            rounds=[
+                ("gone", self.settings.sweep_interval_s, self.gone.tend),
+                ("alert", ALERT_ROUND_S, self.alerts.tell),
+                ("reconcile", RECONCILE_ROUND_S, self.reconcile.step),
+                ("watch", WATCH_ROUND_S, self.watch.step),
+            ],
+        )
 
     def api_parts(self, revision: str) -> ApiParts:
         """What the HTTP door is made of."""
@@ -99,19 +169,29 @@ class Graph:
             settings=self.settings,
             database=self.database,
             catalog=context.catalog,
-            accept=Accept(self.database, self.settings),
+            accept=Accept(self.database, self.settings, context.routing),
             cancel=Cancel(self.database),
+            erase=Erase(self.database, context.store),
             receive=self.receive,
+            uploads=self.uploads,
+            inputs=self.inputs,
+            links=context.links,
             store=context.store,
             pictures=context.pictures,
             signer=UrlSigner(derive_key(self.secret, "asset links"), key_id="1"),
+            review=self.review,
+            administration=self.administration,
+            providers=tuple(context.providers),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),
         )
 
     async def aclose(self) -> None:
         """Let go of everything the graph opened."""
+        await self.receive.aclose()
+        await self.alerts.aclose()
         await self.context.fetcher.aclose()
+        await self._input_fetcher.aclose()
         await self.context.pictures.aclose()
         await self.context.store.aclose()
 
@@ -126,6 +206,7 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
         placed = _with_own_address(with_lab, listener)
         async with _graph(placed) as (graph, revision):
             await _make_first_account(graph)
+            await _make_first_admin_key(graph)
             app = create_app(graph.api_parts(revision))
             async with _running_worker(graph), running_api(app, placed, listener):
                 url = url_of(placed, listener)
@@ -158,32 +239,33 @@ async def run_migrate(settings: Settings) -> str:
     return await migrate(await direct_url(settings))
 
 
-def _providers(settings: Settings, session: aiohttp.ClientSession) -> tuple[dict[str, Provider], list[Model]]:
-    if settings.lab_url is None:
-        raise ConfigurationError(
-            "no provider is configured: start `safelight serve`, or set SAFELIGHT_LAB_URL"
-        )
-    providers: dict[str, Provider] = {}
-    models: list[Model] = []
-    for name in LAB_SHAPES:
-        declaration = packaged_declaration(name, values={"lab_url": settings.lab_url})
-        providers[name] = DeclaredProvider(
-            declaration, credentials=LAB_CREDENTIALS, session=session, base_url=settings.lab_url
-        )
-        models.extend(models_of(declaration))
-    return providers, models
-
-
-def _origins(settings: Settings) -> tuple[str, ...]:
-    return (*settings.allowed_origins, *([settings.lab_url] if settings.lab_url else []))
+def make_provider(key: ProviderKey, session: aiohttp.ClientSession) -> Provider:
+    """The provider of one key: all keys of one upstream share its declaration, and differ by name."""
+    return build_provider(
+        key.declaration,
+        credentials=key.credentials,
+        session=session,
+        base_url=key.base_url,
+        region=key.region,
+        jwks_url=key.jwks_url,
+        name=key.name,
+    )
 
 
 @contextlib.asynccontextmanager
-async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
+async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
+    """Everything of one process, for a command that works on an installation itself; nothing runs by itself."""
+    quiet = settings.model_copy(update={"log_level": "warning"})
+    async with _graph(quiet, must_exist=True) as (graph, _):
+        yield graph
+
+
+@contextlib.asynccontextmanager
+async def _graph(settings: Settings, *, must_exist: bool = False) -> AsyncIterator[tuple[Graph, str]]:
     configure_logging(settings.log_level, settings.log_format)
     secret = load_secret(settings)
     revision = revisions()[-1]
-    async with open_database(settings) as database:
+    async with open_database(settings, must_exist=must_exist) as database:
         await check_secret(database, secret)
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
         async with aiohttp.ClientSession(
@@ -200,8 +282,9 @@ async def _graph(settings: Settings) -> AsyncIterator[tuple[Graph, str]]:
 
 @contextlib.asynccontextmanager
 async def _lab(settings: Settings, announce: Announce) -> AsyncIterator[Settings]:
-    """The lab as a child, unless one runs elsewhere; its address goes into the settings."""
-    if settings.lab_url is not None:
+    """The lab as a child, unless one runs elsewhere or providers are configured; its address goes into the settings."""
+    is_needed = settings.with_lab or not read_keys(settings)
+    if settings.lab_url is not None or not is_needed:
         yield settings
         return
     child = await _start_lab(settings, announce)
@@ -285,8 +368,11 @@ async def _until_stopped() -> AsyncIterator[asyncio.Event]:
 
 
 def _with_own_address(settings: Settings, listener: socket.socket) -> Settings:
-    """The lab runs on this machine, so that it reaches us at our own address if no other is set."""
-    if settings.public_url is not None:
+    """The lab runs on this machine, so that it reaches us at our own address if no other is set.
+
+    Real providers do not: to them such an address would be a callback into the void.
+    """
+    if settings.public_url is not None or read_keys(settings):
         return settings
     return settings.model_copy(update={"public_url": url_of(settings, listener)})
 
@@ -304,3 +390,10 @@ async def _make_first_account(graph: Graph) -> None:
             return
         key = await accounts.create_key(connection, account_id, "first key", pepper_of(graph.secret))
     write_private(key_file, key)
+
+
+async def _make_first_admin_key(graph: Graph) -> None:
+    """The operator's key, if there never was one: in a file that only its owner can read."""
+    key = await graph.administration.create_admin_key("first key", Actor("safelight"), is_first=True)
+    if key is not None:
+        write_private(graph.settings.data_dir / "admin_key", key)

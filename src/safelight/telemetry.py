@@ -16,14 +16,37 @@ POLLS = Counter("safelight_polls_total", "Looks at providers.", ["provider", "re
 SENDS = Counter("safelight_sends_total", "Submits to providers, by outcome.", ["provider", "outcome"])
 SUBMITS = Counter("safelight_submits_total", "Tasks submitted, by answer.", ["answer"])
 REVIEWS = Counter("safelight_reviews_total", "Tasks that a person must decide.", ["reason"])
+REVIEWS_OPEN = Gauge("safelight_reviews_open", "Tasks in review now, by reason.", ["reason"])
+DECISIONS = Counter("safelight_decisions_total", "What people decided about tasks in review.", ["decision"])
+ALERTS = Counter("safelight_alerts_total", "Calls to the operator's alert address.", ["result"])
+ADMIN_REFUSALS = Counter("safelight_admin_refusals_total", "Knocks at the operator's door without its key.")
+REROUTES = Counter(
+    "safelight_reroutes_total", "Waiting tasks taken to another provider key or route.", ["source", "target"]
+)
 FINDINGS = Counter("safelight_findings_total", "Differences that were found and kept.", ["kind"])
+RECONCILIATIONS = Counter(
+    "safelight_reconciliations_total",
+    "Runs over a provider's day: complete, incomplete, or postponed.",
+    ["provider", "result"],
+)
+CALLBACK_SHARE = Gauge(
+    "safelight_callback_share",
+    "Of a provider's last finished attempts, those that a callback told of.",
+    ["provider"],
+)
+CALLBACK_ALARM = Gauge(
+    "safelight_callback_alarm", "1 while a provider's callbacks have stopped coming.", ["provider"]
+)
 COPIES = Counter("safelight_copies_total", "Results copied into our own storage.", ["result"])
 LATE_COPIES = Counter(
     "safelight_late_copies_total", "Copies begun after half the life of their source.", ["provider"]
 )
 OPEN_TASKS = Gauge("safelight_open_tasks", "Tasks by state.", ["state"])
 GATES_CLOSED = Gauge(
-    "safelight_gates_closed", "1 while a provider's gate or the storage breaker is closed.", ["gate"]
+    "safelight_gates_closed", "1 while a provider key's gate or the storage breaker is closed.", ["gate"]
+)
+GATE_FAILURES = Gauge(
+    "safelight_gate_failures", "Closings of a gate in a row, without a success between them.", ["gate"]
 )
 GROUP_SIZE = Histogram(
     "safelight_group_size",

@@ -19,11 +19,16 @@ from safelight.assets.signing import UrlSigner
 from safelight.db.database import Database
 from safelight.domain.catalog import Catalog, Model
 from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.administration import Administration
+from safelight.lifecycle.attach import Attach
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.retention import Erase
+from safelight.lifecycle.review import Review
+from safelight.lifecycle.routing import Routing
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
-from tests.api.door import PEPPER, Door, FakeReceive, running_door
+from tests.api.door import ADMIN_PEPPER, PEPPER, Door, FakeReceive, running_door
 from tests.api.shop import Shop, running_shop
 from tests.assets.conftest import canary, connects, stranger  # noqa: F401 - fixtures of these tests too
 from tests.world import Server, World, running_world
@@ -96,6 +101,7 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         catalog=CATALOG,
         accept=Accept(database, settings),
         cancel=Cancel(database),
+        erase=Erase(database, store),
         receive=cast("Receive", receive),
         uploads=uploads,
         inputs=Inputs(uploads, fetcher, settings, {}),
@@ -103,6 +109,14 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         pictures=pictures,
         signer=UrlSigner(b"a signing key of thirty-two bytes", key_id="1"),
         links=InputLinks(b"another signing key of 32+ bytes"),
+        review=Review(
+            database,
+            Attach(store, pictures, fetcher, max_bytes=settings.max_asset_bytes),
+            Routing(CATALOG, {}),
+            start_by_s=settings.start_by_s,
+        ),
+        administration=Administration(database, PEPPER, ADMIN_PEPPER),
+        providers=("studio",),
         pepper=PEPPER,
         is_ready=is_ready,
     )

@@ -23,6 +23,7 @@ from safelight.domain.ids import new_id
 from safelight.errors import CallbackRejected
 
 PEPPER = b"the pepper of the tests, 32 bytes"
+ADMIN_PEPPER = b"the pepper of operators' keys..."
 
 
 @dataclass

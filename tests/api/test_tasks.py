@@ -13,7 +13,7 @@ from tests.world import World
 
 TASK_KEYS = {
     "id", "status", "model", "operation", "prompt", "n", "progress", "assets", "failure", "credits",
-    "metadata", "created_at", "finished_at",
+    "metadata", "created_at", "finished_at", "erased_at",
 }  # fmt: skip
 ASSET_KEYS = {"id", "url", "thumbnail_url", "content_type", "width", "height", "bytes", "sha256"}
 SHOE = {"prompt": "a red shoe on white"}

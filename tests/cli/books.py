@@ -17,11 +17,12 @@ from safelight.db.database import Database
 from safelight.domain.catalog import Model
 from safelight.domain.ids import new_id
 from safelight.lifecycle.accept import Accept, Wish
-from safelight.lifecycle.doctor import Finding, examine
+from safelight.lifecycle.doctor import Books as Audited
+from safelight.lifecycle.doctor import Finding, Outcome, audit_books, examine
 from safelight.settings import Settings
 
 MODEL = Model(
-    name="lab-callback", provider="lab", upstream_model="callback", operations=("generate",), price=3
+    name="lab-callback", provider="lab-callback", upstream_model="callback", operations=("generate",), price=3
 )
 
 
@@ -43,6 +44,20 @@ class Books:
         async with self.database.transaction() as connection:
             await connection.execute("SET LOCAL session_replication_role = replica")
             await connection.execute(statement, *values)
+
+    async def outcomes(
+        self, *, shown: int = 20, with_bytes: bool = True, providers: list[str] | None = None
+    ) -> list[Outcome]:
+        """What came of every check."""
+        audited = audit_books(
+            Audited(self.database, self.store, providers), with_bytes=with_bytes, shown=shown
+        )
+        return [outcome async for outcome in audited]
+
+    async def outcome(self, check: str, *, shown: int = 20, providers: list[str] | None = None) -> Outcome:
+        """What came of one check."""
+        made = await self.outcomes(shown=shown, providers=providers)
+        return next(outcome for outcome in made if outcome.check.name == check)
 
     async def findings(self, check: str | None = None, *, with_bytes: bool = True) -> list[Finding]:
         """What the doctor says, of one check or of all."""
@@ -66,7 +81,7 @@ async def write_books(database: Database, store: LocalStore, settings: Settings)
             "UPDATE tasks SET wake_at = wake_at + interval '1 hour' WHERE id = $1", queued
         )
         await tasks.claim_fairest(
-            connection, "lab", calls_free=9, images_free=99, is_idle=True, answer_in_s=60.0
+            connection, "lab-callback", calls_free=9, images_free=99, is_idle=True, answer_in_s=60.0
         )
     key = await _let_succeed(database, store, account, succeeded)
     await _let_fail(database, failed)

@@ -21,8 +21,12 @@ from tests.world import Server
 EMPTY = """
     SET LOCAL session_replication_role = replica;
     DELETE FROM accounts; DELETE FROM api_keys; DELETE FROM tasks; DELETE FROM attempts; DELETE FROM receipts;
-    DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM task_events;
+    DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM uploads; DELETE FROM task_events;
     DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
+    DELETE FROM reconciliations; DELETE FROM callback_counts; DELETE FROM callback_alarms;
+    DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines;
+    UPDATE audit_head SET id = 0, hash = decode(repeat('00', 32), 'hex');
+    DELETE FROM pgqueuer.pgqueuer; DELETE FROM pgqueuer.pgqueuer_log;
     DELETE FROM installation; UPDATE clock SET shift = '0';
 """
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'safelight'"

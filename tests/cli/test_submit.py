@@ -29,6 +29,26 @@ def test_every_option_arrives_in_the_body(customer: Command, api: FakeApi) -> No
     assert (body["n"], body["model"], body["size"]) == (2, "lab-poll", "64x64")
 
 
+def test_pictures_are_uploaded_and_make_it_an_edit(customer: Command, api: FakeApi, tmp_path: Path) -> None:
+    (tmp_path / "shoe.png").write_bytes(PICTURE)
+    (tmp_path / "mask.png").write_bytes(b"a mask")
+    url = "https://a.example.com/x.png"
+    pictures = ["--image", str(tmp_path / "shoe.png"), "--image", url, "--mask", str(tmp_path / "mask.png")]
+    assert customer("submit", "make it blue", *pictures).code == 0
+    body = json.loads(api.bodies[0])
+    assert (body["operation"], body["images"][1], len(body["images"])) == ("edit", url, 2)
+    assert [data for _, data in api.uploaded] == [PICTURE, b"a mask"]
+
+
+def test_a_picture_that_is_not_there_is_told_without_a_submit(
+    customer: Command, api: FakeApi, tmp_path: Path
+) -> None:
+    said = customer("submit", "make it blue", "--image", str(tmp_path / "none.png"))
+    assert (said.code, said.out, api.bodies) == (1, "", [])
+    assert "none.png cannot be read: No such file" in said.err
+    assert "--idempotency-key" not in said.err
+
+
 def test_one_key_goes_with_every_try(customer: Command, api: FakeApi) -> None:
     api.submits = ["drop", 503, 429]
     assert customer("submit", "a red shoe", "--idempotency-key", "order-1001").code == 0

@@ -11,7 +11,21 @@ import pytest
 from safelight import __version__
 from tests.cli.command import Command
 
-GROUPS = ["serve", "api", "worker", "migrate", "lab", "submit", "tasks", "credits", "keys", "doctor", "bench"]
+GROUPS = [
+    "serve",
+    "api",
+    "worker",
+    "migrate",
+    "lab",
+    "submit",
+    "tasks",
+    "credits",
+    "keys",
+    "reconcile",
+    "notices",
+    "doctor",
+    "bench",
+]
 HEAVY = "fastapi alembic sqlalchemy pgqueuer asyncpg aiohttp pydantic rich.progress PIL"
 
 

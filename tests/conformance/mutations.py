@@ -32,8 +32,10 @@ PROMISES = re.compile(
     r"|min_poll_gap_s|max_active|max_active_tasks|max_calls|calls_per_s|polls_per_s|max_answer_bytes)\s*="
 )
 
-OFFERS = re.compile(r"\s*(operations|sizes|aspect_ratios|takes_mask|max_images)\s*=")
-"""In a table of a model: to offer less is no mistake."""
+OFFERS = re.compile(
+    r"\s*((operations|sizes|aspect_ratios|takes_mask|max_images)\s*=|max_n\s*=\s*([5-9]|[1-9]\d)\b)"
+)
+"""In a table of a model: to offer less is no mistake. Without `max_n` it is four."""
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from safelight.domain.task import TERMINAL, TRANSITIONS, State, may_move
+from safelight.domain.task import TERMINAL, TRANSITIONS, WAITING, State, may_move
 from tests.db import rows
 from tests.db.conftest import Attacked
 
@@ -50,6 +50,33 @@ async def test_a_move_to_where_the_task_stands_is_refused(attacked: Attacked, st
         f"UPDATE tasks SET version = version + 1 WHERE id = :{state}",
         asyncpg.RestrictViolationError,
         "^the version counts moves$",
+    )
+
+
+@pytest.mark.parametrize("change", ["provider = 'other'", "upstream_model = 'other'"])
+@pytest.mark.parametrize("state", State)
+async def test_a_task_changes_its_provider_only_while_it_waits_and_as_a_move(
+    attacked: Attacked, state: State, change: str
+) -> None:
+    moved = f"UPDATE tasks SET {change}, version = version + 1 WHERE id = :{state};"
+    if state in WAITING:
+        await attacked.refused(
+            f"UPDATE tasks SET {change} WHERE id = :{state}",
+            asyncpg.RestrictViolationError,
+            "^a move raises the version by one$",
+        )
+        await attacked.attack(moved + rows.event(f":{state}", state))
+    else:
+        await attacked.refused(
+            moved, asyncpg.RestrictViolationError, "^a task changes its provider only while it waits$"
+        )
+
+
+async def test_a_task_does_not_change_its_provider_on_its_way_to_another_state(attacked: Attacked) -> None:
+    await attacked.refused(
+        rows.updated(":running", State.RETRYING, provider="'other'"),
+        asyncpg.RestrictViolationError,
+        "^a task changes its provider only while it waits$",
     )
 
 

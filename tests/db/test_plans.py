@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -96,6 +97,13 @@ async def carried_out(connection: asyncpg.Connection, statement: Statement, valu
 
 
 ARCHIVING = {"target": "archiving", "cause": "poll", "wake_in_s": 1.0}
+FAILED = {
+    "target": "failed", "captured": 0, "released": 2, "failure_class": "environment", "failure_code": "x",
+    "cause": "poll", "assets": [],
+}  # fmt: skip
+DUPLICATE = {
+    "provider": "lab-callback", "attempt": 1, "verdict": "duplicate", "upstream_status": "done", "body": "e30=",
+}  # fmt: skip
 
 
 def values_of(grown: Grown) -> dict[str, Any]:
@@ -106,64 +114,53 @@ def values_of(grown: Grown) -> dict[str, Any]:
     return {
         "account_id": UUID(grown.ordinary_account),
         "account_ids": [UUID(grown.ordinary_account)] * 16,
+        "after_at": None,
+        "after_number": 0,
+        "after_id": UUID(int=0),
         "answer_in_s": 60.0,
         "attempt": 1,
         "attempts": [1] * 16,
         "before": None,
         "calls_free": 16,
         "cap": 50,
+        "days": 1,
+        "grace_s": 60.0,
         "gap_s": 2.0,
         "id": running[0],
         "ids": running,
         "images_free": 100,
         "is_idle": False,
+        "keep_s": 3_600.0,
         "keys": [f"key-{number}" for number in range(100, 116)],
         "lease_s": 60.0,
         "looks": 4,
+        "most": 1_000,
         "moves": json.dumps([{**move, **ARCHIVING} for move in moves]),
-        "endings": json.dumps(
-            [
-                {
-                    **move,
-                    "target": "failed",
-                    "captured": 0,
-                    "released": 2,
-                    "failure_class": "environment",
-                    "failure_code": "x",
-                    "cause": "poll",
-                    "assets": [],
-                }
-                for move in moves
-            ]
-        ),
+        "endings": json.dumps([{**move, **FAILED} for move in moves]),
         "patches": json.dumps(numbers),
         "notes": json.dumps([{"id": str(found), "version": 3, "percent": 5} for found in running]),
-        "callbacks": json.dumps(
-            [
-                {
-                    "provider": "lab-callback",
-                    "task_id": str(found),
-                    "attempt": 1,
-                    "verdict": "duplicate",
-                    "upstream_status": "done",
-                    "body": "e30=",
-                }
-                for found in running
-            ]
-        ),
+        "callbacks": json.dumps([{**DUPLICATE, "task_id": str(found)} for found in running]),
+        "names": ["lab-callback", "lab-poll", "lab-sync"],
         "number": 1,
         "numbers": [1] * 16,
         "overdue_s": 0.0,
+        "prompt": "a red shoe on white, number 500",
         "provider": "lab-callback",
         "provider_ref": "job-500",
         "providers": ["lab-callback", "lab-poll", "lab-sync"],
+        "recent": 20,
+        "references": ["x-1", "x-2", "x-3"],
+        "since": datetime.now(UTC) - timedelta(hours=1),
+        "until": datetime.now(UTC),
         "refs": ["job-500", "job-600", "job-601"],
         "room": 50,
+        "retired": [],
         "route": ROUTE,
         "states": None,
         "task_id": running[0],
         "task_ids": running,
         "upstream_model": "lab-callback",
+        "upstream_models": ["lab-callback"],
         "window_s": 1.0,
         "upstream_statuses": ["done"] * 16,
     }
@@ -207,21 +204,39 @@ INTENDED = [
     ("tasks.note_send", {"tasks_pkey", "attempts_pkey"}),
     ("tasks.provider_of_attempt", {"attempts_pkey"}),
     ("tasks.staged_outputs", {"tasks_pkey", "attempts_pkey"}),
+    ("tasks.loads", {"tasks_upstream"}),
+    ("tasks.lock_waiting", {"tasks_waiting_due"}),
     ("queue.providers_with_due_tasks", set()),
     ("ledger.lock_accounts", set()),
     ("ledger.settle", {"tasks_pkey"}),
     ("inbox.applied_before", {"callbacks_applied_once"}),
     ("inbox.insert_callbacks", {"callbacks_task"}),
+    ("inbox.observed_before", {"callbacks_task"}),
+    ("reconciliation.first_days", {"attempts_sent"}),
+    (
+        "reconciliation.match_records",
+        {"attempts_provider_ref", "attempts_reference_key", "attempts_pkey", "tasks_pkey"},
+    ),
+    ("reconciliation.attempts_of_window", {"attempts_sent", "tasks_pkey"}),
+    ("reconciliation.span_of_attempt", {"attempts_pkey", "tasks_pkey"}),
+    ("reconciliation.has_rival", {"attempts_sent"}),
+    ("reconciliation.unanswered", {"attempts_sent"}),
+    ("notices.shares", {"attempts_noticed", "callbacks_task"}),
     ("inbox.unmatched", {"callbacks_unmatched"}),
     ("inbox.count_unmatched", {"callbacks_unmatched"}),
     ("inbox.drop_unmatched", {"callbacks_unmatched"}),
     ("views.read_task", {"settlements_pkey", "assets_task_id_position_key"}),
+    ("views.ended_tasks", {"tasks_pkey"}),
     ("views.list_tasks", {"tasks_account", "settlements_pkey", "assets_task_id_position_key"}),
     ("views.list_entries", {"entries_account"}),
     ("views.list_events", {"task_events_task_id_version_key"}),
     ("views.read_asset", {"assets_pkey"}),
     ("views.read_balance", set()),
+    ("views.read_upload", set()),
+    ("uploads.claim_expired", {"tasks_open_images", "tasks_open_mask"}),
     ("views.open_tasks_by_state", {"tasks_open_of_account"}),
+    ("views.provider_health", {"tasks_upstream"}),
+    ("views.gates", set()),
 ]
 
 
@@ -258,6 +273,8 @@ BOUNDS = [
     ("tasks.capacity_taken", {}, 300),
     ("tasks.run_times", {}, 1_000),
     ("tasks.callback_share", {}, 100),
+    ("tasks.loads", {}, 3_000),
+    ("tasks.lock_waiting", {}, 500),
     ("tasks.find_receipts", {}, 200),
     ("tasks.move", {}, 2_000),
     ("ledger.settle", {}, 2_500),

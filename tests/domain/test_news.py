@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -183,9 +183,10 @@ def test_the_class_of_a_failure_says_whether_another_attempt_follows(
     state: State, failure_class: FailureClass, first: str, last: str
 ) -> None:
     news = update(UpdateStatus.FAILED, Origin.POLL, failure=Failure(failure_class, "some_code"))
-    for number in range(1, MAX_ATTEMPTS + 1):
-        decision = decide(Standing(state, number, is_cancel_requested=False), number, news)
-        assert decision.path == (State(last if number == MAX_ATTEMPTS else first),)
+    for has_try_left in (True, False):
+        standing = Standing(state, 2, is_cancel_requested=False, has_try_left=has_try_left)
+        decision = decide(standing, 2, news)
+        assert decision.path == (State(first if has_try_left else last),)
         assert decision.failure == Failure(failure_class, "some_code")
 
 
@@ -280,8 +281,8 @@ def test_a_setback_moves_only_a_task_that_was_being_sent(
 def test_the_last_attempt_fails_only_where_it_was_certainly_not_accepted(
     state: State, setback: Setback, has_sends_left: bool, path: str
 ) -> None:
-    standing = Standing(state, MAX_ATTEMPTS, is_cancel_requested=False)
-    decision = decide_setback(standing, MAX_ATTEMPTS, setback, has_sends_left=has_sends_left)
+    standing = Standing(state, 3, is_cancel_requested=False, has_try_left=False)
+    decision = decide_setback(standing, 3, setback, has_sends_left=has_sends_left)
     assert " ".join(decision.path) == path
 
 
@@ -335,12 +336,13 @@ def test_only_a_path_to_an_end_is_final(decision: ProviderUpdate, state: State, 
 def _after(standing: Standing, step: object, has_sends_left: bool) -> Standing:
     """Where the task stands after a step; asserts that every move follows an arrow."""
     if step == "cancel":
-        return Standing(standing.state, standing.attempt, True, standing.attempt_outcome)
+        return replace(standing, is_cancel_requested=True)
     if step == "claim":
         if standing.state is not State.RETRYING or standing.is_cancel_requested:
             return standing
         is_over = standing.attempt_outcome is not None
-        return Standing(State.SUBMITTING, standing.attempt + is_over, False)
+        number = standing.attempt + is_over
+        return Standing(State.SUBMITTING, number, False, has_try_left=number < MAX_ATTEMPTS)
     assert isinstance(step, tuple)
     number, news = step
     if isinstance(news, Setback):
@@ -356,4 +358,4 @@ def _after(standing: Standing, step: object, has_sends_left: bool) -> Standing:
         if number == standing.attempt
         else standing.attempt_outcome
     )
-    return Standing(state, standing.attempt, standing.is_cancel_requested, outcome)
+    return replace(standing, state=state, attempt_outcome=outcome)

@@ -8,6 +8,7 @@ from typing import Any
 from safelight.domain.provider import Capabilities, ProviderUpdate, Submission
 from safelight.domain.task import State
 from safelight.jobs.permits import Permits
+from safelight.jobs.pump import Budget
 from tests.lifecycle.upstreams import Scripted, accepted, install
 from tests.world import World
 
@@ -120,3 +121,63 @@ async def test_capacity_that_comes_free_issues_a_new_permit(world: World) -> Non
     jobs = await world.rows("SELECT entrypoint, payload FROM pgqueuer.pgqueuer")
     assert [(job["entrypoint"], bytes(job["payload"])) for job in jobs] == [("submit", NAME.encode())]
     assert provider.cancel_calls == 1
+
+
+class Hanging:
+    """Submits that end when a test says so; each that begins is one more in `begun`."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Semaphore(0)
+        self.may_end = asyncio.Event()
+
+    async def submit(self, submission: Submission) -> ProviderUpdate:
+        self.begun.release()
+        await self.may_end.wait()
+        return accepted(submission.reference)
+
+    async def until_begun(self, count: int) -> None:
+        async with asyncio.timeout(20):
+            for _ in range(count):
+                await self.begun.acquire()
+
+
+async def test_a_provider_that_hangs_holds_one_permit_however_many_came_for_it(world: World) -> None:
+    hanging = Hanging()
+    install(world, Scripted(NAME, submit_does=hanging.submit))
+    permits = Permits(world.graph.dispatch, budget=16)
+    runs = []
+    for _ in range(5):
+        await world.submit()
+        runs.append(asyncio.create_task(permits.run(NAME)))
+        await hanging.until_begun(1)
+    _, held = await asyncio.wait(runs, timeout=1)
+    assert len(held) == 1
+    hanging.may_end.set()
+    await asyncio.gather(*held)
+    assert await states(world) == {"running": 5}
+
+
+async def test_providers_that_hang_leave_room_for_one_that_works(world: World) -> None:
+    hanging = Hanging()
+    for name in (NAME, "lab-poll"):
+        install(world, Scripted(name, submit_does=hanging.submit))
+        for _ in range(20):
+            await world.submit(name)
+    good = await world.submit("lab-sync")
+    permits = Permits(world.graph.dispatch, budget=16, is_shared=True)
+    stuck = [asyncio.create_task(permits.run(name)) for name in (NAME, "lab-poll") * 8]
+    await hanging.until_begun(15)
+    await asyncio.wait_for(permits.run("lab-sync"), timeout=20)
+    assert await world.state(good) is State.ARCHIVING
+    hanging.may_end.set()
+    await asyncio.gather(*stuck)
+    assert (await states(world))["running"] == 40
+
+
+def test_the_last_place_of_a_shared_budget_is_for_whoever_has_none() -> None:
+    shared, own = Budget(4, is_shared=True), Budget(4)
+    assert (shared.room(has_work=False), own.room(has_work=True)) == (2, 4)
+    shared.in_flight = own.in_flight = 3
+    assert (shared.room(has_work=True), shared.room(has_work=False)) == (0, 1)
+    assert own.room(has_work=True) == 1
+    assert Budget(1, is_shared=True).room(has_work=False) == 1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from safelight.domain.provider import ProviderUpdate, Submission
 from safelight.domain.task import State
-from tests.lifecycle.upstreams import Scripted, accepted, install
+from tests.lifecycle.upstreams import Scripted, accepted, install, picture
 from tests.world import World
 
 NAME = "lab-callback"
@@ -39,6 +39,15 @@ async def test_a_worker_brings_tasks_of_all_three_shapes_to_ready(world: World) 
     assert {await world.state(task_id) for task_id in made} == {State.SUCCEEDED}
     assert await world.balance() == (991, 0)
     assert (await world.lab_ledger())["accepted"] == 9
+
+
+async def test_a_worker_deletes_expired_uploads(world: World) -> None:
+    await world.graph.uploads.keep(world.account_id, picture())
+    await world.pass_time(days=2)
+    async with working(world), asyncio.timeout(10):
+        while await world.value("SELECT count(*) FROM uploads"):  # noqa: ASYNC110 - rows send no event
+            await asyncio.sleep(0.05)
+    assert [key async for key, _, _ in world.graph.context.store.keys("uploads/")] == []
 
 
 async def test_a_wiped_queue_costs_only_the_time_of_a_sweep(world: World) -> None:

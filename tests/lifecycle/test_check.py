@@ -316,7 +316,7 @@ async def test_the_threshold_is_measured_from_twenty_successes_and_from_nothing_
     await world.look()
     assert {await world.state(task_id) for task_id in made} == {State.ARCHIVING, State.RETRYING}
     async with world.database.connection() as connection:
-        times = await run_times(connection, NAME, "lab-callback")
+        times = await run_times(connection, [NAME], "lab-callback")
         world.graph.context.paces._kept.clear()
         pace = await world.graph.context.paces.pace(connection, NAME, "lab-callback")
     assert times.samples == 20

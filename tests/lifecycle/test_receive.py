@@ -33,7 +33,7 @@ from tests.lifecycle.upstreams import (
 from tests.world import World
 
 NAME = "lab-callback"
-CALLS_BACK = Capabilities(calls_back=True)
+CALLS_BACK = Capabilities(calls_back=True, trust=Trust.BODY)
 
 
 async def finished(world: World, **wish: Any) -> tuple[UUID, dict[str, Any]]:
@@ -279,6 +279,29 @@ async def test_a_kept_callback_of_a_provider_that_only_hints_is_not_applied_late
     await world.dispatch()
     assert await world.state(task_id) is State.RUNNING
     assert await world.look() == 1, "it only brings the look forward"
+
+
+async def test_no_credential_that_a_callback_repeats_is_kept(world: World) -> None:
+    """Neither of one that is applied nor of one that waits for its answer, which is applied all the same."""
+    provider = install(world, Scripted(NAME, CALLS_BACK, secret="canary-secret"))
+    task_id = await world.submit()
+
+    async def submit(submission: Any) -> Any:
+        await call_back(world, None, genuine(id="up-7", status="running", key="canary-secret"))
+        return accepted(submission.reference, provider_ref="up-7")
+
+    provider.submit_does = submit
+    await world.dispatch()
+    assert (await world.attempt(task_id)).upstream_status == "running"
+    last = genuine(id="up-7", status="succeeded", pictures=1, key="canary-secret")
+    await call_back(world, token_of(world, task_id), last)
+    assert await world.state(task_id) is State.ARCHIVING
+    kept = [json.loads(row["body"]) for row in await world.rows("SELECT body FROM callbacks ORDER BY id")]
+    assert kept == [
+        {"id": "up-7", "status": "running", "key": "***"},
+        {"id": "up-7", "status": "succeeded", "pictures": 1, "key": "***"},
+    ]
+    await world.archive_all()
 
 
 async def test_unknown_callbacks_do_not_delay_a_good_one_and_are_forgotten_after_a_day(world: World) -> None:

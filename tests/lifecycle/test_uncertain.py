@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
-from safelight.domain.provider import AfterUncertain, Capabilities, Origin
+from safelight.domain.provider import AfterUncertain, Capabilities, Origin, Trust
 from safelight.domain.task import State
 from safelight.errors import ProviderError, ProviderRefused
 from safelight.providers.declared import DeclaredProvider
 from safelight.providers.loading import packaged_declaration
-from safelight.service import LAB_CREDENTIALS
+from safelight.upstreams import LAB_CREDENTIALS
 from tests.lifecycle.invariants import assert_books, history
 from tests.lifecycle.upstreams import (
     Scripted,
@@ -33,7 +34,7 @@ from tests.lifecycle.upstreams import (
 )
 from tests.world import Server, World, running_world
 
-CALLS_BACK = Capabilities(calls_back=True)
+CALLS_BACK = Capabilities(calls_back=True, trust=Trust.BODY)
 LOOKS_UP = Capabilities(after_uncertain=AfterUncertain.LOOK_UP)
 HAS_KEYS = Capabilities(is_synchronous=True, can_poll=False, after_uncertain=AfterUncertain.SAME_KEY)
 
@@ -239,7 +240,7 @@ async def test_a_later_send_that_was_turned_away_says_nothing_about_the_first(wo
 
 
 async def test_nothing_is_sent_again_when_the_task_has_moved_on_meanwhile(world: World) -> None:
-    capabilities = Capabilities(calls_back=True, after_uncertain=AfterUncertain.SAME_KEY)
+    capabilities = replace(CALLS_BACK, after_uncertain=AfterUncertain.SAME_KEY)
     provider = install(world, Scripted("lab-callback", capabilities, in_turn(uncertain(), accepted("x"))))
     task_id = await run_task(world)
     await pass_until_due(world, task_id)

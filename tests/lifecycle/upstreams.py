@@ -26,6 +26,7 @@ from safelight.domain.provider import (
     RecordPage,
     Submission,
     UpdateStatus,
+    UpstreamRecord,
 )
 from safelight.errors import CallbackRejected, ProviderError, ProviderUnavailable, SubmissionUncertain
 from tests.world import World
@@ -34,6 +35,7 @@ Headers = list[tuple[bytes, bytes]]
 Submit = Callable[[Submission], Awaitable[ProviderUpdate]]
 Poll = Callable[[AttemptRef], Awaitable[ProviderUpdate]]
 LookUp = Callable[[AttemptRef], Awaitable[ProviderUpdate | None]]
+ListRecords = Callable[[datetime, datetime, str | None], Awaitable[RecordPage]]
 
 
 def picture(shade: int = 90) -> bytes:
@@ -83,10 +85,13 @@ class Scripted:
     submit_does: Submit | None = None
     poll_does: Poll | None = None
     look_up_does: LookUp | None = None
+    list_does: ListRecords | None = None
     cancels: bool = False
+    secret: str = ""
     submissions: list[Submission] = field(default_factory=list)
     polls: int = 0
     look_ups: int = 0
+    lists: list[str | None] = field(default_factory=list)
     cancel_calls: int = 0
 
     async def submit(self, submission: Submission) -> ProviderUpdate:
@@ -108,7 +113,10 @@ class Scripted:
         return self.cancels
 
     async def list_records(self, since: datetime, until: datetime, cursor: str | None) -> RecordPage:
-        raise ProviderError(f"{self.name} has no list")
+        self.lists.append(cursor)
+        if self.list_does is None:
+            raise ProviderError(f"{self.name} has no list")
+        return await self.list_does(since, until, cursor)
 
     async def verify_callback(self, headers: Sequence[tuple[bytes, bytes]], raw: bytes) -> None:
         if (b"x-genuine", b"yes") not in headers:
@@ -125,11 +133,28 @@ class Scripted:
             outputs=outputs,
         )
 
+    def keepable(self, raw: bytes) -> bytes:
+        return raw.replace(self.secret.encode(), b"***") if self.secret else raw
+
 
 GENUINE: Headers = [(b"x-genuine", b"yes")]
 
 
 ProviderT = TypeVar("ProviderT", bound=Provider)
+
+
+def pages(*listed: Sequence[UpstreamRecord] | Exception) -> ListRecords:
+    """A list in pages, with the page's number as the cursor; records outside the window are left out."""
+
+    async def list_records(since: datetime, until: datetime, cursor: str | None) -> RecordPage:
+        number = int(cursor or 0)
+        page = listed[number] if listed else ()
+        if isinstance(page, Exception):
+            raise page
+        inside = tuple(record for record in page if since <= record.created_at < until)
+        return RecordPage(inside, str(number + 1) if number + 1 < len(listed) else None)
+
+    return list_records
 
 
 def install(world: World, provider: ProviderT) -> ProviderT:

@@ -19,6 +19,7 @@ from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.advance import Advance, Callback, News
 from safelight.lifecycle.changes import AssetItem
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.reroute import Reroute
 from safelight.lifecycle.settle import Ending, Settle
 from tests.world import World
 
@@ -53,11 +54,12 @@ class Verbs:
     def __init__(self, world: World, database: Database) -> None:
         context = replace(world.graph.context, database=database)
         self.database = database
-        self.accept = Accept(database, context.settings)
+        self.accept = Accept(database, context.settings, context.routing)
         self.cancel = Cancel(database)
         self.settle = Settle(database)
         self.advance = Advance(context)
         self.dispatch = Dispatch(context, self.advance)
+        self.reroute = Reroute(context)
 
 
 async def race(world: World, first: Verb, second: Verb, *, is_waiting: bool = True) -> tuple[Any, Any]:

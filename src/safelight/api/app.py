@@ -8,6 +8,7 @@ from starlette.middleware import Middleware
 
 import safelight
 from safelight.api.account import Account
+from safelight.api.admin.door import add_admin_routes
 from safelight.api.assets import Assets
 from safelight.api.auth import Doorkeeper
 from safelight.api.callbacks import Callbacks
@@ -55,4 +56,5 @@ def create_app(parts: ApiParts) -> FastAPI:
     Health(parts).add_to(app)
     Account(parts, doorkeeper).add_to(app)
     Models(parts, doorkeeper).add_to(app)
+    add_admin_routes(app, parts)
     return app

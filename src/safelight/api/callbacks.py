@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import structlog
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,11 +15,17 @@ from safelight.api.described import described, parameter
 from safelight.api.headers import address_of, headers_of
 from safelight.api.limits import Limit
 from safelight.api.parts import ApiParts
+from safelight.api.problems import BodyTooLarge
 from safelight.errors import CallbackRejected, RequestError
+
+log = structlog.get_logger()
 
 MAX_IN_FLIGHT = 256
 """Callbacks whose bodies are held at once: at 256 kB each they take 64 MB."""
 MAX_SEGMENT = 200
+LOG_GAP_S = 1.0
+AWAY_S = 60
+"""When to come again if what proves a callback cannot be had just now."""
 
 _REFUSALS = {
     400: ("bad-request", "The body cannot be read."),
@@ -37,6 +46,7 @@ class Callbacks:
         rate = parts.settings.max_requests_per_s
         self._limit = Limit(rate, burst=rate)
         self._in_flight = 0
+        self._logged_at = 0.0
 
     def add_to(self, app: FastAPI) -> None:
         """Add the routes."""
@@ -59,13 +69,27 @@ class Callbacks:
         provider, token = request.path_params["provider"], request.path_params.get("token")
         if max(len(provider), len(token or "")) > MAX_SEGMENT:
             raise RequestError(404, *_REFUSALS[404])
-        raw = await read_body(request, headers_of(request.scope), self._max_bytes)
+        try:
+            raw = await read_body(request, headers_of(request.scope), self._max_bytes)
+        except BodyTooLarge:
+            self._log_too_large(provider)
+            raise
         try:
             await self._receive.receive(provider, token, request.scope["headers"], raw)
         except CallbackRejected as rejected:
+            if rejected.status == 503:
+                detail = "The callback cannot be checked just now. Send it again."
+                raise RequestError(503, "unavailable", detail, retry_after_s=AWAY_S) from None
             status = rejected.status if rejected.status in _REFUSALS else 401
             raise RequestError(status, *_REFUSALS[status]) from None
         return Response(status_code=202)
+
+    def _log_too_large(self, provider: str) -> None:
+        """At most one line a second: whoever sends them has proved nothing."""
+        now = time.monotonic()
+        if now - self._logged_at >= LOG_GAP_S:
+            self._logged_at = now
+            log.warning("callback_too_large", provider=provider[:MAX_SEGMENT], limit=self._max_bytes)
 
 
 _PROVIDER = parameter("provider", "path", {"type": "string"})

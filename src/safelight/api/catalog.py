@@ -35,7 +35,7 @@ class Models:
         await self._doorkeeper.admit(request.scope)
         today = utc_today()
         offered = (model.offered_on(today) for model in self._catalog.models.values())
-        models = [_model_json(model) for model in offered if model is not None]
+        models = [model_json(model) for model in offered if model is not None]
         return json_answer({"object": "list", "data": models, "next_cursor": None})
 
 
@@ -56,8 +56,8 @@ def utc_today() -> date:
     return datetime.now(UTC).date()
 
 
-def _model_json(model: Model) -> dict[str, Any]:
-    """Which provider makes the pictures is nobody's business."""
+def model_json(model: Model) -> dict[str, Any]:
+    """What customers read of a model; which provider makes the pictures is nobody's business."""
     return {
         "name": model.name,
         "operations": list(model.operations),

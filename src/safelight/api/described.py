@@ -11,12 +11,14 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from safelight.api.admin.shapes import ADMIN_SHAPES
 from safelight.api.openai.shapes import IMAGE_SHAPES
 from safelight.api.problems import MEDIA_TYPE
 from safelight.api.shapes import SHAPES
 
 _REF = "#/components/schemas/{model}"
 KEY_SCHEME = "api_key"
+ADMIN_SCHEME = "admin_key"
 
 Parameter = dict[str, Any]
 
@@ -40,6 +42,7 @@ def described(
     parameters: Sequence[Parameter] = (),
     body: Mapping[str, Any] | None = None,
     needs_key: bool = True,
+    scheme: str = KEY_SCHEME,
 ) -> dict[str, Any]:
     """What `add_api_route` takes besides path and handler.
 
@@ -50,7 +53,7 @@ def described(
     }
     common = (401, 429) if needs_key else ()
     responses.update({status: _refusal(status) for status in (*refusals, *common, 500, 503)})
-    extra: dict[str, Any] = {"security": [{KEY_SCHEME: []}] if needs_key else []}
+    extra: dict[str, Any] = {"security": [{scheme: []}] if needs_key else []}
     if parameters:
         extra["parameters"] = list(parameters)
     if body:
@@ -78,11 +81,13 @@ class DescribedApp(FastAPI):
                 title=self.title, version=self.version, summary=self.summary, routes=self.routes
             )
             _, definitions = models_json_schema(
-                [(shape, "serialization") for shape in (*SHAPES, *IMAGE_SHAPES)], ref_template=_REF
+                [(shape, "serialization") for shape in (*SHAPES, *IMAGE_SHAPES, *ADMIN_SHAPES)],
+                ref_template=_REF,
             )
             components = document.setdefault("components", {})
             components["schemas"] = definitions["$defs"]
-            components["securitySchemes"] = {KEY_SCHEME: {"type": "http", "scheme": "bearer"}}
+            bearer = {"type": "http", "scheme": "bearer"}
+            components["securitySchemes"] = {KEY_SCHEME: bearer, ADMIN_SCHEME: bearer}
             self.openapi_schema = document
         return self.openapi_schema
 

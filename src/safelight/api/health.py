@@ -13,10 +13,10 @@ from starlette.responses import Response
 
 from safelight.api.described import described
 from safelight.api.parts import ApiParts
-from safelight.db import views
-from safelight.domain.task import State, is_terminal
+from safelight.db import adminviews, views
+from safelight.domain.task import ReviewReason, State, is_terminal
 from safelight.errors import RequestError
-from safelight.telemetry import GATE_FAILURES, GATES_CLOSED, OPEN_TASKS
+from safelight.telemetry import GATE_FAILURES, GATES_CLOSED, OPEN_TASKS, REVIEWS_OPEN
 
 READY_WITHIN_S = 3.0
 COUNT_EVERY_S = 5.0
@@ -76,9 +76,12 @@ class Health:
         async with self._parts.database.connection() as connection:
             found = await views.open_tasks_by_state(connection)
             gates = await views.gates(connection)
+            reviews = await adminviews.reviews_by_reason(connection)
         for name, is_closed, failures in gates:
             GATES_CLOSED.labels(name).set(is_closed)
             GATE_FAILURES.labels(name).set(failures)
+        for reason in ReviewReason:
+            REVIEWS_OPEN.labels(reason).set(reviews.get(reason, 0))
         for state in State:
             if not is_terminal(state):
                 OPEN_TASKS.labels(state).set(found.get(state, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from safelight.assets.inputlinks import InputLinks
@@ -12,15 +12,18 @@ from safelight.assets.store import AssetStore
 from safelight.db.database import Database
 from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
+from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
+from safelight.lifecycle.retention import Erase
+from safelight.lifecycle.review import Review
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class ApiParts:
-    """The parts; `pepper` is the key under which API keys are hashed.
+    """The parts; `pepper` is the key under which API keys are hashed, `providers` the names of all provider keys.
 
     `is_ready` tells whether the database answers and its schema is the one that this version needs.
     """
@@ -30,6 +33,7 @@ class ApiParts:
     catalog: Catalog
     accept: Accept
     cancel: Cancel
+    erase: Erase
     receive: Receive
     uploads: Uploads
     inputs: Inputs
@@ -37,5 +41,8 @@ class ApiParts:
     pictures: PicturePool
     signer: UrlSigner
     links: InputLinks
+    review: Review
+    administration: Administration
+    providers: Sequence[str]
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

@@ -116,6 +116,7 @@ class Task(BaseModel):
     metadata: dict[str, Any]
     created_at: datetime
     finished_at: datetime | None
+    erased_at: datetime | None = Field(None, description="When what the task said and drew was erased.")
     timeline: list[StageBegan] = Field([], description="Only with include=timeline.")
 
 

@@ -66,6 +66,7 @@ def task_json(task: TaskView, links: Links) -> dict[str, Any]:
         "metadata": task.metadata,
         "created_at": time_text(task.created_at),
         "finished_at": time_text(task.finished_at) if task.finished_at else None,
+        "erased_at": time_text(task.erased_at) if task.erased_at else None,
     }
 
 

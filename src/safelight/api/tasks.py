@@ -48,6 +48,7 @@ class Tasks:
         router.add_api_route("/v1/tasks/{id}", self.show, methods=["GET"], **_SHOW)
         router.add_api_route("/v1/tasks", self.list, methods=["GET"], **_LIST)
         router.add_api_route("/v1/tasks/{id}/cancel", self.cancel, methods=["POST"], **_CANCEL)
+        router.add_api_route("/v1/tasks/{id}/erase", self.erase, methods=["POST"], **_ERASE)
 
     async def submit(self, request: Request) -> Response:
         """Accept a task. The same `Idempotency-Key` with the same body gets the first answer again."""
@@ -134,6 +135,13 @@ class Tasks:
         document = await self._read(request, account_id, task_id)
         return json_answer(document, 200 if state == "canceled" else 202)
 
+    async def erase(self, request: Request) -> Response:
+        """Erase what a finished task said and drew: prompt, inputs, metadata, pictures. What it cost stays."""
+        account_id = await self._doorkeeper.admit(request.scope)
+        task_id = read_id(request)
+        await self._parts.erase.erase(account_id, task_id)
+        return json_answer(await self._read(request, account_id, task_id))
+
     async def _read(self, request: Request, account_id: UUID, task_id: UUID) -> dict[str, Any]:
         async with self._parts.database.connection() as connection:
             task = await views.task_view(connection, account_id, task_id)
@@ -202,3 +210,6 @@ _SUBMIT = described(
 _SHOW = described("Read a task", {200: Task}, refusals=(404, 422), parameters=(TASK_ID, _INCLUDE))
 _LIST = described("List tasks", {200: TaskList}, refusals=(422,), parameters=(CURSOR, LIMIT, _STATUS))
 _CANCEL = described("Cancel a task", {200: Task, 202: Task}, refusals=(404, 409), parameters=(TASK_ID,))
+_ERASE = described(
+    "Erase what a task said and drew", {200: Task}, refusals=(404, 409), parameters=(TASK_ID,)
+)

@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from safelight.assets.pictures import PicturePool
-from safelight.assets.store import AssetStore
+from safelight.assets.store import AssetStore, thumbnail_key
 from safelight.db.views import AssetView
 from safelight.errors import AssetError
 
@@ -31,7 +31,7 @@ class Thumbnails:
         Raises:
             AssetError: the picture cannot be read or shrunk.
         """
-        key = f"thumbnails/{asset.id}.webp"
+        key = thumbnail_key(asset.id)
         try:
             return await self._store.get(key)
         except AssetError as error:

@@ -45,8 +45,14 @@ class BucketStore:
         check_key(key)
         with _errors():
             await self._store.put_async(key, data, use_multipart=False)
-            # Stores have answered 200 and kept nothing: apache/arrow-rs#6508, boto/botocore#298.
-            found = await self._store.head_async(key)
+        try:
+            with _errors():
+                # Stores have answered 200 and kept nothing: apache/arrow-rs#6508, boto/botocore#298.
+                found = await self._store.head_async(key)
+        except AssetError as error:
+            raise (
+                _trouble("it kept nothing of what was sent") if error.reason == "missing" else error
+            ) from None
         if found["size"] != len(data):
             raise _trouble("it kept another length than was sent")
 

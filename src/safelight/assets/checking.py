@@ -29,7 +29,10 @@ class PictureLimits:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What a fully decoded picture turned out to be; `bytes` is its length, `sha256` the 32 raw bytes."""
+    """What a fully decoded picture turned out to be; `bytes` is its length, `sha256` the 32 raw bytes.
+
+    `is_uniform` says that every pixel is the same: some upstreams hand out a black picture in place of a blocked one.
+    """
 
     content_type: str
     width: int
@@ -37,6 +40,7 @@ class Picture:
     bytes: int
     sha256: builtins.bytes
     suffix: str
+    is_uniform: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,9 @@ def check_picture(data: bytes, *, limits: PictureLimits = PictureLimits()) -> Pi
             check_size(image, limits)
         with reading("truncated"):
             _decode_frames(image, limits)
-    return Picture(kind.content_type, width, height, len(data), hashlib.sha256(data).digest(), kind.suffix)
+            is_uniform = _is_uniform(image)
+    sha256 = hashlib.sha256(data).digest()
+    return Picture(kind.content_type, width, height, len(data), sha256, kind.suffix, is_uniform)
 
 
 def make_thumbnail(data: bytes, *, side: int = 384) -> bytes:
@@ -150,6 +156,13 @@ def _decode_frames(image: Image.Image, limits: PictureLimits) -> None:
         if pixels > limits.max_pixels:
             raise _too_large(f"{pixels} pixels")
         image.load()
+
+
+def _is_uniform(image: Image.Image) -> bool:
+    """Whether the picture is one plain colour; an animation never is."""
+    bands = image.getextrema()
+    pairs = bands if isinstance(bands[0], tuple) else (bands,)
+    return getattr(image, "n_frames", 1) == 1 and all(low == high for low, high in pairs)
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -18,6 +18,8 @@ from safelight.assets.addresses import classify
 from safelight.assets.reading import FetchLimits, read_body
 from safelight.assets.urls import Origin, Target, follow, parse_origins, parse_target
 from safelight.errors import AssetError
+
+T = TypeVar("T")
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -58,11 +60,25 @@ class Fetcher:
     async def fetch(self, url: str) -> bytes:
         """The bytes behind `url`, complete and unpacked; AssetError otherwise."""
         target = parse_target(url, max_characters=self._limits.url_characters)
+        return await self._guard(target, self._fetch_hops)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send `body` to `url` and return the status; nothing of the answer is read, no redirect is followed."""
+        target = parse_target(url, max_characters=self._limits.url_characters)
+
+        async def send(target: Target) -> int:
+            session = self._session(target.origin)
+            async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as answer:
+                return answer.status
+
+        return await self._guard(target, send)
+
+    async def _guard(self, target: Target, work: Callable[[Target], Awaitable[T]]) -> T:
         self._vet(target)
         async with self._slots:
             try:
                 async with asyncio.timeout(self._limits.total_s):
-                    return await self._fetch_hops(target)
+                    return await work(target)
             except AssetError:
                 raise
             except TimeoutError:

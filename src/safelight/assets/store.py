@@ -59,6 +59,16 @@ def staging_key(task_id: UUID | str, attempt: int, position: int) -> str:
     return check_key(f"staging/{task_id}/{attempt}-{position}")
 
 
+def thumbnail_key(asset_id: UUID | str) -> str:
+    """Where the thumbnail of an asset lies, once somebody has asked for it."""
+    return check_key(f"thumbnails/{asset_id}.webp")
+
+
+def attached_key(task_id: UUID | str, attempt: int) -> str:
+    """As `staging_key`, but fresh: two people who attach at once must not write over each other's."""
+    return check_key(f"staging/{task_id}/{attempt}-{secrets.token_hex(8)}")
+
+
 def check_key(key: str) -> str:
     """Return the key, or raise AssetError `bad_key` for anything that we would not have generated."""
     if not is_key(key):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from safelight import __version__
-from safelight.cli import bench, doctor, keys, lab, providers, serving, submit, tasks
+from safelight.cli import bench, doctor, keys, lab, notices, providers, reconcile, serving, submit, tasks
 from safelight.cli import credits as ledger
 
 app = typer.Typer(
@@ -50,5 +50,7 @@ app.add_typer(tasks.commands, name="tasks")
 app.add_typer(ledger.commands, name="credits")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(providers.commands, name="providers")
+app.add_typer(reconcile.commands, name="reconcile")
+app.add_typer(notices.commands, name="notices")
 app.add_typer(doctor.commands)
 app.add_typer(bench.commands)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -11,17 +13,20 @@ from safelight.domain.provider import AttemptRef, InputImage, Submission
 from safelight.providers.auth import choose
 from safelight.providers.calls import CallComposer
 from safelight.providers.checks import credential_names
-from safelight.providers.declaration import Call, Declaration, DeclaredModel
+from safelight.providers.declaration import Call, Declaration, DeclaredModel, Listing
+from safelight.providers.documents import write_time
 from safelight.providers.exchange import OutgoingCall
 from safelight.providers.values import attempt_values, submission_values
 
+REFERENCE, PROVIDER_REF = "0123456789abcdef-1", "PROVIDER_REF"
 _PICTURE = InputImage("image/png", b"...", "https://shop.example/inputs/1")
+_SINCE, _UNTIL = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def dry_run(declaration: Declaration) -> list[dict[str, Any]]:
     """Every call by its name, with the lines that show it; secrets are stand-ins."""
     known = {name: f"<{name}>" for name in credential_names(declaration)}
-    address = declaration.base_url or "https://upstream.example"
+    address = declaration.hosts.get(declaration.region) or declaration.base_url or "https://upstream.example"
     composer = CallComposer(address, choose(declaration.auth, known), known, declaration.region)
     shown = []
     for model in declaration.models:
@@ -30,20 +35,35 @@ def dry_run(declaration: Declaration) -> list[dict[str, Any]]:
             call = declaration.submit.fitting(submission)
             values = submission_values(declaration, submission)
             shown.append(_shown(f"submit ({model.name}, {operation})", composer, call, values))
-    attempt = AttemptRef("0123456789abcdef-1", "<provider_ref>", declaration.models[0].name, "generate")
+    model = declaration.models[0]
+    attempt = AttemptRef(REFERENCE, PROVIDER_REF, model.upstream_model or model.name, model.operations[0])
     values = attempt_values(declaration, attempt)
     for name in ("poll", "result", "look_up", "cancel"):
         call = getattr(declaration, name)
         if call is not None:
             shown.append(_shown(name, composer, call, values))
+    if declaration.listing is not None:
+        shown.append(_shown("list", composer, declaration.listing, _first_page(declaration.listing)))
     return shown
+
+
+def _first_page(listing: Listing) -> Mapping[str, Any]:
+    """What the templates of a list may speak of, for the first page of a day."""
+    return {
+        "since": write_time(_SINCE, listing.time_format),
+        "until": write_time(_UNTIL, listing.time_format),
+        "cursor": None,
+        "page": listing.first_page if listing.paging == "page" else None,
+        "offset": 0 if listing.paging == "offset" else None,
+        "limit": listing.limit,
+    }
 
 
 def _submission(model: DeclaredModel, operation: str) -> Submission:
     is_edit = operation == "edit"
     size = next((size for size in model.sizes if size), None)
     return Submission(
-        reference="0123456789abcdef-1",
+        reference=REFERENCE,
         upstream_model=model.upstream_model or model.name,
         operation=operation,
         prompt="a red shoe on white",

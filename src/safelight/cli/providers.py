@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from safelight.cli.options import AsJson
+from safelight.cli.describing import COLUMNS, MODEL_COLUMNS, portrait, summary, words
+from safelight.cli.options import DATA_DIR_VARIABLE, AsJson
 from safelight.cli.output import clean, count_words, print_json, print_line, print_table
 from safelight.cli.running import FAILED, USAGE, fail, plain_errors, run
+from safelight.cli.waiting import check_output
 
 if TYPE_CHECKING:
     from safelight.cli.conformance.run import Verdict
@@ -29,29 +33,27 @@ Source = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A provider, or
 @commands.command("list", short_help="Every provider with what it can do.")
 def list_providers(as_json: AsJson = False) -> None:
     """List every provider that comes with safelight, with what it can do."""
-    rows = [_summary(declaration) for declaration in _packaged()]
+    rows = [summary(declaration) for declaration in _packaged()]
     if as_json:
         print_json(rows)
         return
-    columns = ("provider", "written as", "answers", "callbacks", "after a lost answer", "does", "models")
-    print_table(columns, ([row[column] for column in columns] for row in rows))
+    print_table(COLUMNS, ([row[column] for column in COLUMNS] for row in rows))
 
 
 @commands.command("show", short_help="One provider: how to enable it, its models, its limits.")
 def show(source: Source, as_json: AsJson = False) -> None:
     """Show one provider: the settings that enable it, what it can do, its models and their prices."""
     declaration = _declaration(source)
-    shown = _shown(declaration)
+    shown = portrait(declaration, is_packaged=not _is_file(source))
     if as_json:
         print_json(shown)
         return
     print_line(f"{declaration.name}: {declaration.title or declaration.name}")
     for name, value in shown.items():
         if name not in ("name", "title", "models"):
-            print_line(f"  {name}: {_words(value)}")
+            print_line(f"  {name}: {words(value)}")
     print_line()
-    columns = ("model", "does", "price", "pictures", "sizes", "retires")
-    print_table(columns, ([row[column] for column in columns] for row in shown["models"]))
+    print_table(MODEL_COLUMNS, ([row[column] for column in MODEL_COLUMNS] for row in shown["models"]))
 
 
 @commands.command("new", short_help="Write a declaration to begin with.")
@@ -65,20 +67,25 @@ def new(
     """Write a declaration that works at once, as a copy of the commented template or of another provider."""
     from safelight.providers import load_declaration, packaged_text
 
-    with plain_errors():
-        text = packaged_text(like).replace(f'name = "{like}"', f'name = "{name}"')
-        text = text.replace(f'name = "{like}-', f'name = "{name}-')
-        load_declaration(text)
     path = output or Path(f"{name}.toml")
+    check_output(path)
+    _check_name(name)
+    with plain_errors():
+        text = _renamed(packaged_text(like), like, name)
+        declaration = load_declaration(text)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError:
+        fail(f"{path} exists already; -o names another file", code=USAGE)
     except OSError as error:
         fail(f"{path} cannot be written: {error.strerror}", code=USAGE)
     print_line(f"Written: {path}")
     print_line(f"Check it:   safelight providers check {path} --dialect {like}")
     print_line(f"Try it:     safelight providers try {path} --lab {like} -o picture.png")
-    print_line(f'Enable it:  [providers.{name}] file = "{path}" in safelight.toml')
+    print_line(f"Enable it:  in {_settings_file()}")
+    for line in (f"[providers.{name}]", f'file = "{path.resolve()}"', *_places(declaration)):
+        print_line(f"    {line}")
 
 
 @commands.command("check", short_help="Check a declaration, and run the conformance suite on it.")
@@ -103,7 +110,10 @@ def check(
     spoken = None if is_dry else _spoken(dialect or declaration.name, is_named=dialect is not None)
     if spoken is None:
         if not is_dry and not as_json:
-            print_line("the lab does not play this upstream; the calls that would be made:")
+            print_line(
+                f"the lab does not play an upstream called {declaration.name}; --dialect names another"
+            )
+            print_line("the calls that would be made:")
         calls = dry_run(declaration)
         if as_json:
             print_json(calls)
@@ -135,14 +145,18 @@ def try_provider(
 ) -> None:
     """Make one task with a provider directly: submit, poll, fetch, save. Nothing is stored or charged here.
 
-    With the installation's credentials it is a real task that the provider charges for; with --lab it is not.
+    With the installation's settings it is a real task that the provider charges for; with --lab it is not.
     """
     from safelight.cli.trying import Trial, make_picture
 
     declaration = _declaration(source)
-    if lab is None and not is_agreed:
+    check_output(output)
+    if lab is not None:
+        _spoken(lab, is_named=True)
+    elif not is_agreed:
         typer.confirm(f"{declaration.name} may charge for this. Go on?", abort=True)
-    run(make_picture(declaration, Trial(prompt=prompt, model=model, output=output, lab=lab)))
+    file = Path(source).resolve() if _is_file(source) else None
+    run(make_picture(declaration, Trial(prompt=prompt, model=model, output=output, lab=lab, file=file)))
 
 
 def _spoken(name: str, *, is_named: bool) -> str | None:
@@ -176,84 +190,51 @@ def _declaration(source: str) -> Declaration:
     from safelight.providers import load_declaration, packaged_declaration
 
     with plain_errors():
-        is_file = source.endswith(".toml") or "/" in source
-        return load_declaration(Path(source)) if is_file else packaged_declaration(source)
+        return load_declaration(Path(source)) if _is_file(source) else packaged_declaration(source)
+
+
+def _renamed(text: str, old: str, new: str) -> str:
+    """The declaration under another name, and with it those models whose name upstream is another anyway."""
+    text = text.replace(f'name = "{old}"', f'name = "{new}"', 1)
+    return re.sub(rf'^name = "{re.escape(old)}-(?=.*\nupstream_model)', f'name = "{new}-', text, flags=re.MULTILINE)
+
+
+def _check_name(name: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from safelight.providers.declaration import ProviderName
+
+    try:
+        TypeAdapter(ProviderName).validate_python(name)
+    except ValidationError:
+        fail(
+            f"{name!r} is no name for a provider: small letters, digits and dashes, such as my-relay",
+            code=USAGE,
+        )
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith(".toml") or "/" in source
+
+
+def _places(declaration: Declaration) -> Iterator[str]:
+    """The lines of a table that enables it, with what only its owner knows left open."""
+    from safelight.providers.checks import needed_credentials
+
+    if not declaration.base_url and not declaration.hosts:
+        yield 'base_url = "https://…"'
+    for credential in needed_credentials(declaration):
+        yield f'{credential} = "…"'
+
+
+def _settings_file() -> Path:
+    from safelight.settings import CONFIG_VARIABLE, FILE_NAME, default_data_dir
+
+    named, folder = os.environ.get(CONFIG_VARIABLE), os.environ.get(DATA_DIR_VARIABLE)
+    return Path(named) if named else (Path(folder) if folder else default_data_dir()) / FILE_NAME
 
 
 def _packaged() -> list[Declaration]:
     from safelight.providers import packaged_declaration, packaged_names
 
     return [packaged_declaration(name) for name in packaged_names()]
-
-
-def _summary(declaration: Declaration) -> dict[str, Any]:
-    from safelight.providers import capabilities_of
-
-    able = capabilities_of(declaration)
-    operations = Counter(operation for model in declaration.models for operation in model.operations)
-    return {
-        "provider": declaration.name,
-        "written as": f"code: {declaration.code}" if declaration.code else "declaration",
-        "answers": "at once" if able.is_synchronous else "by poll",
-        "callbacks": f"{able.trust}" if able.calls_back else "none",
-        "after a lost answer": {"same_key": "same key", "look_up": "look-up", "none": "callback or a person"}[
-            able.after_uncertain
-        ],
-        "does": ", ".join(operations),
-        "models": len(declaration.models),
-    }
-
-
-def _shown(declaration: Declaration) -> dict[str, Any]:
-    from safelight.providers import capabilities_of
-    from safelight.providers.checks import credential_names, needed_credentials
-
-    able = capabilities_of(declaration)
-    prefix = f"SAFELIGHT_PROVIDER_{declaration.name.replace('-', '_').upper()}"
-    needed = needed_credentials(declaration)
-    return {
-        "name": declaration.name,
-        "title": declaration.title,
-        "enabled by": [f"{prefix}_{name.upper()}" for name in needed] or [f"{prefix}_BASE_URL"],
-        "may also use": [
-            f"{prefix}_{name.upper()}" for name in credential_names(declaration) if name not in needed
-        ],
-        "address": declaration.base_url or "set by you",
-        "regions": sorted(declaration.hosts),
-        "answers": "at once" if able.is_synchronous else "by poll",
-        "callbacks": f"{able.trust}" if able.calls_back else "none",
-        "after a lost answer": able.after_uncertain,
-        "cancel": able.can_cancel,
-        "list": able.can_list,
-        "results live": f"{able.result_lifetime_s:.0f} s" if able.result_lifetime_s else "unknown: 30 min",
-        "at most": _limits(declaration),
-        "models": [_model_row(model) for model in declaration.models],
-    }
-
-
-def _limits(declaration: Declaration) -> list[str]:
-    limits = declaration.limits
-    named = (
-        (limits.max_active, "pictures at once"),
-        (limits.max_active_tasks, "tasks at once"),
-        (limits.calls_per_s, "submits a second"),
-        (limits.polls_per_s, "polls a second"),
-    )
-    return [f"{value:g} {words}" for value, words in named if value is not None]
-
-
-def _model_row(model: Any) -> dict[str, Any]:
-    return {
-        "model": model.name,
-        "does": ", ".join(model.operations) + (", mask" if model.takes_mask else ""),
-        "price": model.price,
-        "pictures": f"up to {model.max_n}",
-        "sizes": ", ".join(word or "any" for word in (*model.sizes, *model.aspect_ratios)) or "its own",
-        "retires": str(model.retires_on) if model.retires_on else "",
-    }
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -123,6 +123,16 @@ def cancel(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: 
     print_line(f"{task.id}  {task.status}  {'canceled' if task.is_finished else 'cancel requested'}")
 
 
+@commands.command()
+def erase(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Erase what a finished task said and drew, for good; what it cost stays in the books."""
+    task = ask(lambda client: client.erase(task_id), data_dir=data_dir, url=url)
+    if as_json:
+        print_json(task.raw)
+        return
+    print_line(f"{task.id}  {task.status}  erased")
+
+
 async def _look(client: AsyncClient, task_id: str, *, is_optional: bool) -> Task | None:
     """The public view; it may be missing (service down, another account) where the inner one is at hand."""
     from safelight.client import ClientError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,9 @@ import aiohttp
 from pydantic import SecretStr
 
 from safelight.assets.fetch import Fetcher
+from safelight.cli.conformance.run import read_dialect
 from safelight.cli.conformance.workbench import lab_address
-from safelight.cli.output import print_line
+from safelight.cli.output import clean, print_line, size_words
 from safelight.domain.provider import AttemptRef, Output, ProviderUpdate, Submission, UpdateStatus
 from safelight.errors import ConfigurationError, ProviderError, RequestError
 from safelight.lab.child import start_lab
@@ -29,12 +31,16 @@ OPEN = frozenset({UpdateStatus.QUEUED, UpdateStatus.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to make; `lab` names the lab's upstream to ask instead of the real one."""
+    """What to make; `lab` names the lab's upstream to ask instead of the real one.
+
+    `file` is where the declaration lies if it is none that comes with safelight.
+    """
 
     prompt: str
     model: str | None
     output: Path
     lab: str | None
+    file: Path | None = None
 
 
 async def make_picture(declaration: Declaration, trial: Trial) -> None:
@@ -45,7 +51,7 @@ async def make_picture(declaration: Declaration, trial: Trial) -> None:
         RequestError: it made no picture.
     """
     model = _model(declaration, trial.model)
-    async with _provider(declaration, trial.lab) as (provider, origins):
+    async with _provider(declaration, trial) as (provider, origins):
         submission = _submission(model, trial.prompt)
         print_line(f"submit: {provider.name}, {model.name}, reference {submission.reference}")
         update = await provider.submit(submission)
@@ -54,8 +60,7 @@ async def make_picture(declaration: Declaration, trial: Trial) -> None:
             why = f"{final.failure.failure_class} ({final.failure.code})" if final.failure else "no picture"
             raise RequestError(502, "no-picture", f"it ended {final.status}: {why} {final.excerpt}".strip())
         raw = await _bytes_of(final.outputs[0], origins)
-        trial.output.write_bytes(raw)
-        print_line(f"saved: {trial.output} ({len(raw)} bytes)")
+        _save(raw, trial.output)
 
 
 async def _followed(
@@ -69,60 +74,81 @@ async def _followed(
         links=update.links,
     )
     gap_s, word = max(FIRST_GAP_S, provider.capabilities.min_poll_gap_s), None
-    async with asyncio.timeout(GIVE_UP_S):
-        while update.status in OPEN:
-            if update.upstream_status != word:
-                word = update.upstream_status
-                print_line(f"  {update.status}: {word or 'accepted'}, id {attempt.provider_ref}")
-            await asyncio.sleep(gap_s)
-            gap_s = min(gap_s * 1.5, max(LAST_GAP_S, provider.capabilities.min_poll_gap_s))
-            # A look that fails says nothing about the task.
-            with contextlib.suppress(ProviderError):
-                update = await provider.poll(attempt)
+    give_up_at = time.monotonic() + GIVE_UP_S
+    while update.status in OPEN:
+        if update.upstream_status != word:
+            word = update.upstream_status
+            print_line(clean(f"  {update.status}: {word or 'accepted'}, id {attempt.provider_ref}"))
+        if time.monotonic() > give_up_at:
+            raise RequestError(
+                504, "no-end", f"it is still {update.status} after {GIVE_UP_S / 60:.0f} minutes"
+            )
+        await asyncio.sleep(gap_s)
+        gap_s = min(gap_s * 1.5, max(LAST_GAP_S, provider.capabilities.min_poll_gap_s))
+        try:
+            update = await provider.poll(attempt)
+        except ProviderError as error:  # a look that fails says nothing about the task
+            print_line(clean(f"  a look says nothing: {error} {error.excerpt}"))
     return update
+
+
+def _save(raw: bytes, output: Path) -> None:
+    try:
+        output.write_bytes(raw)
+    except OSError as error:
+        raise ConfigurationError(f"{output} cannot be written: {error.strerror}") from None
+    print_line(f"saved: {output} ({size_words(len(raw))})")
 
 
 @contextlib.asynccontextmanager
 async def _provider(
-    declaration: Declaration, lab: str | None
+    declaration: Declaration, trial: Trial
 ) -> AsyncIterator[tuple[DeclaredProvider, tuple[str, ...]]]:
     """The provider, and the origins that its results may come from although they are private."""
     jar = aiohttp.DummyCookieJar()
     async with contextlib.AsyncExitStack() as stack:
         session = await stack.enter_async_context(aiohttp.ClientSession(trust_env=False, cookie_jar=jar))
-        if lab is None:
-            yield _configured(declaration, session), ()
+        if trial.lab is None:
+            yield _configured(declaration, trial.file, session)
             return
         folder = stack.enter_context(TemporaryDirectory(prefix="safelight-lab-"))
         child = await start_lab(host="127.0.0.1", port=0, data_dir=Path(folder), knobs="{}")
         stack.push_async_callback(child.stop)
-        async with session.get(f"{child.url}/lab/dialects/{lab}") as answer:
-            if answer.status != 200:
-                raise ConfigurationError(f"the lab has no dialect {lab!r}")
-            credentials = (await answer.json())["credentials"]
+        credentials = (await read_dialect(session, child.url, trial.lab))["credentials"]
         provider = build_provider(
             declaration,
             credentials={name: SecretStr(value) for name, value in credentials.items()},
             session=session,
-            base_url=lab_address(declaration, child.url, lab),
+            base_url=lab_address(declaration, child.url, trial.lab),
         )
         yield provider, (child.url,)
 
 
-def _configured(declaration: Declaration, session: aiohttp.ClientSession) -> DeclaredProvider:
-    """The provider as this installation has it: from its settings and its environment."""
-    from safelight.settings import load_settings
-    from safelight.upstreams import read_keys
+def _configured(
+    declaration: Declaration, file: Path | None, session: aiohttp.ClientSession
+) -> tuple[DeclaredProvider, tuple[str, ...]]:
+    """The provider as this installation has it, or would have it with a table for the file."""
+    from safelight.settings import ProviderSettings, load_settings
+    from safelight.upstreams import inner_origins, read_keys
 
-    key = next((key for key in read_keys(load_settings()) if key.declaration.name == declaration.name), None)
-    return build_provider(
+    settings, name = load_settings(), declaration.name
+    if file is not None:
+        table = settings.providers.get(name, ProviderSettings()).model_copy(update={"file": file})
+        settings = settings.model_copy(update={"providers": {**settings.providers, name: table}})
+    key = next((key for key in read_keys(settings) if key.declaration.name == name), None)
+    if key is None:
+        raise ConfigurationError(
+            f"{name} is not enabled here: `safelight providers show {name}` says how; --lab asks the lab instead"
+        )
+    provider = build_provider(
         declaration,
-        credentials=key.credentials if key else {},
+        credentials=key.credentials,
         session=session,
-        base_url=key.base_url if key else None,
-        region=key.region if key else None,
-        jwks_url=key.jwks_url if key else None,
+        base_url=key.base_url,
+        region=key.region,
+        jwks_url=key.jwks_url,
     )
+    return provider, tuple(inner_origins((key,)))
 
 
 def _model(declaration: Declaration, name: str | None) -> DeclaredModel:

@@ -148,6 +148,15 @@ class AsyncClient:
         await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/cancel", TEMPORARY))
         return await self.get(task_id)
 
+    async def erase(self, task_id: str) -> Task:
+        """Erase what a finished task said and drew, for good; what it cost stays in the books.
+
+        Raises:
+            ApiError: 409, it has not ended yet.
+        """
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/erase", TEMPORARY))
+        return await self.get(task_id)
+
     async def watch(self, task_id: str) -> AsyncIterator[Task]:
         """Look at a task at growing gaps and yield what is seen, until it is `ready` or `failed`.
 

@@ -70,6 +70,10 @@ class Client:
         """As AsyncClient.cancel."""
         return self._do(self._client.cancel(task_id))
 
+    def erase(self, task_id: str) -> Task:
+        """As AsyncClient.erase."""
+        return self._do(self._client.erase(task_id))
+
     def watch(self, task_id: str) -> Iterator[Task]:
         """As AsyncClient.watch."""
         looks = self._client.watch(task_id)

@@ -14,7 +14,10 @@ _sql = statements("findings")
 
 async def insert_findings(
     connection: Connection, items: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, UUID]]:
-    """Keep findings; returns (kind, task id) of those that were not known yet."""
+) -> list[tuple[str, UUID | None]]:
+    """Keep findings; returns (kind, task id) of those that were not known yet.
+
+    One about a record without an attempt of ours has no task; its provider_ref names it.
+    """
     rows = await _sql.insert_findings.rows(connection, items=as_json(items))
     return [(row["kind"], row["task_id"]) for row in rows]

@@ -10,6 +10,7 @@ from uuid import UUID
 from safelight.db.statements import Connection, statements
 from safelight.db.tasks import as_json
 from safelight.domain.news import Verdict
+from safelight.domain.task import State
 
 MAX_BODIES_PER_ATTEMPT = 50
 """Bodies kept per attempt beside the applied ones; a provider that repeats itself fills no disk."""
@@ -21,7 +22,10 @@ _sql = statements("inbox")
 
 @dataclass(frozen=True, slots=True)
 class CallbackRow:
-    """One verified callback with what became of it."""
+    """One verified callback with what became of it.
+
+    `is_early` says that it came before its submit's answer; `would_be` is where it would have taken the task.
+    """
 
     provider: str
     task_id: UUID | None
@@ -30,6 +34,8 @@ class CallbackRow:
     upstream_status: str
     verdict: Verdict
     body: bytes
+    is_early: bool = False
+    would_be: State | None = None
 
 
 async def applied_before(
@@ -45,6 +51,20 @@ async def applied_before(
     return {(row["task_id"], row["attempt"], row["upstream_status"]) for row in rows}
 
 
+async def observed_before(
+    connection: Connection, notices: Sequence[tuple[UUID, int]]
+) -> list[tuple[UUID, int, str, State]]:
+    """(task, attempt, upstream status, state that it would have led to) of observed callbacks, in order."""
+    rows = await _sql.observed_before.rows(
+        connection,
+        task_ids=[task_id for task_id, _ in notices],
+        attempts=[attempt for _, attempt in notices],
+    )
+    return [
+        (row["task_id"], row["attempt"], row["upstream_status"], State(row["would_be"])) for row in rows
+    ]
+
+
 async def insert_callbacks(connection: Connection, rows: Sequence[CallbackRow]) -> None:
     """Keep callbacks, in the transaction of their effect."""
     items = [
@@ -56,6 +76,8 @@ async def insert_callbacks(connection: Connection, rows: Sequence[CallbackRow]) 
             "upstream_status": row.upstream_status[:200],
             "verdict": row.verdict.value,
             "body": base64.b64encode(row.body).decode(),
+            "is_early": row.is_early,
+            "would_be": row.would_be,
         }
         for row in rows
     ]

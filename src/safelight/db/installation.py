@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -20,7 +22,7 @@ async def check_secret(database: Database, secret: bytes) -> None:
     Raises:
         ConfigurationError: the database was made with another key: its tokens, keys and links are void.
     """
-    key_id = hashlib.sha256(b"safelight key id" + secret).hexdigest()[:16]
+    key_id = _key_id(secret)
     async with database.connection() as connection:
         await _sql.bind_secret.run(connection, secret_key_id=key_id)
         known = await _sql.bound_secret.value(connection)
@@ -30,9 +32,38 @@ async def check_secret(database: Database, secret: bytes) -> None:
         )
 
 
+async def is_secret_of(database: Database, secret: bytes) -> bool:
+    """Whether the database belongs to this secret key, or to none yet; it binds nothing."""
+    async with database.connection() as connection:
+        known: str | None = await _sql.bound_secret.value(connection)
+    return known in (None, _key_id(secret))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The database's own time, and by how much everything that uses it is told another one."""
+
+    real: datetime
+    shift: timedelta
+
+
+async def read_clock(database: Database) -> Clock:
+    """The clock of this database as it is, and as it is moved."""
+    async with database.connection() as connection:
+        row = await _sql.read_clock.row(connection)
+    if row is None:
+        raise ConfigurationError("the database has no clock")
+    return Clock(row["real"], row["shift"])
+
+
 def pepper_of(secret: bytes) -> bytes:
     """The key under which API keys are hashed."""
     return derive_key(secret, "api keys")
+
+
+def admin_pepper_of(secret: bytes) -> bytes:
+    """The key under which operators' keys are hashed: another one, so that no hash fits in both places."""
+    return derive_key(secret, "admin keys")
 
 
 async def load_pepper(settings: Settings, database: Database) -> bytes:
@@ -50,3 +81,7 @@ async def is_current(database: Database, revision: str) -> bool:
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
         return False
     return found == revision
+
+
+def _key_id(secret: bytes) -> str:
+    return hashlib.sha256(b"safelight key id" + secret).hexdigest()[:16]

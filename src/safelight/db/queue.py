@@ -92,6 +92,11 @@ async def providers_with_due_tasks(
     return [row["provider"] for row in rows]
 
 
+async def waiting_providers(connection: Connection) -> list[str]:
+    """Providers that have a waiting task, due or not."""
+    return [row["provider"] for row in await _sql.waiting_providers.rows(connection)]
+
+
 async def prune_queue(connection: Connection, *, keep_days: int = 2) -> None:
     """Delete the queue's own log and statistics beyond `keep_days` days: three rows a job add up."""
     await _sql.prune_log.run(connection, keep_days=keep_days)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from safelight.db.statements import Connection, statements
+from safelight.domain.capacity import Taken
 from safelight.domain.news import AttemptOutcome
 from safelight.domain.provider import AttemptRef, Output
 from safelight.domain.task import State
@@ -37,8 +38,9 @@ class AttemptRow:
     outcome: AttemptOutcome | None
     sent_at: datetime
     answer_by: datetime
-    provider: str = ""
-    """Only `read_attempts` fills it: elsewhere the task's own provider is meant."""
+    links: dict[str, str]
+    provider: str
+    upstream_model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class TaskRow:
     n: int
     size: str | None
     aspect_ratio: str | None
-    images: list[str]
+    images: list[UUID]
+    mask: UUID | None
     options: dict[str, Any]
     provider: str
     upstream_model: str
@@ -72,18 +75,24 @@ class TaskRow:
     percent: int | None
     position: int | None
     state_since: datetime
+    look_until: int
     now: datetime
 
     def reference_of(self, attempt: AttemptRow) -> AttemptRef:
         """How to speak to the provider about the attempt."""
-        return AttemptRef(attempt.reference, attempt.provider_ref, self.upstream_model, self.operation)
+        return AttemptRef(
+            attempt.reference,
+            attempt.provider_ref,
+            attempt.upstream_model,
+            self.operation,
+            links=attempt.links,
+        )
 
 
 def task_of(row: asyncpg.Record) -> TaskRow:
     """The task columns of a row."""
     values = {name: row[name] for name in _TASK_COLUMNS}
     values["state"] = State(values["state"])
-    values["images"] = json.loads(values["images"])
     values["options"] = json.loads(values["options"])
     return TaskRow(**values)
 
@@ -92,12 +101,14 @@ def attempt_of(row: asyncpg.Record) -> AttemptRow:
     """The attempt columns of a row."""
     values = {name: row[name] for name in _ATTEMPT_COLUMNS}
     values["outputs"] = outputs_of(values["outputs"])
+    values["links"] = json.loads(values["links"])
+    values["provider"], values["upstream_model"] = row["attempt_provider"], row["attempt_model"]
     values["outcome"] = AttemptOutcome(values["outcome"]) if values["outcome"] else None
     return AttemptRow(**values)
 
 
 _TASK_COLUMNS = tuple(TaskRow.__slots__)
-_ATTEMPT_COLUMNS = tuple(name for name in AttemptRow.__slots__ if name != "provider")
+_ATTEMPT_COLUMNS = tuple(name for name in AttemptRow.__slots__ if name not in ("provider", "upstream_model"))
 
 
 def outputs_of(text: str) -> tuple[Output, ...]:
@@ -151,19 +162,10 @@ async def insert_accepted(connection: Connection, items: Sequence[Item]) -> None
     await _sql.insert_accepted.run(connection, items=as_json(items))
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What of a provider's limits is taken."""
-
-    calls: int
-    images: int
-    sent: int
-
-
 async def capacity_taken(connection: Connection, provider: str, *, window_s: float) -> Taken:
     """Counted from rows, under the provider's gate lock; `sent` are the submits of the last `window_s` seconds."""
     row = await _sql.capacity_taken.row(connection, provider=provider, window_s=window_s)
-    return Taken(row["calls"], row["images"], row["sent"]) if row else Taken(0, 0, 0)
+    return Taken(**row) if row else Taken(0, 0, 0, 0)
 
 
 async def claim_fairest(
@@ -174,8 +176,12 @@ async def claim_fairest(
     images_free: int,
     is_idle: bool,
     answer_in_s: float,
+    retired: Sequence[str] = (),
 ) -> list[tuple[TaskRow, AttemptRow]]:
-    """T2: the fairest due tasks with their attempts, leased for `answer_in_s` seconds."""
+    """T2: the fairest due tasks with their attempts, leased for `answer_in_s` seconds.
+
+    Nothing is taken of the `retired` upstream models.
+    """
     rows = await _sql.claim_fairest.rows(
         connection,
         provider=provider,
@@ -183,6 +189,7 @@ async def claim_fairest(
         images_free=images_free,
         is_idle=is_idle,
         answer_in_s=answer_in_s,
+        retired=list(retired),
     )
     return [(task_of(row), attempt_of(row)) for row in rows]
 
@@ -200,15 +207,11 @@ async def lock_tasks(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, 
 
 
 async def read_attempts(
-    connection: Connection, pairs: Sequence[tuple[UUID, int]]
+    connection: Connection, task_ids: Sequence[UUID]
 ) -> dict[tuple[UUID, int], AttemptRow]:
-    """The attempts named by (task, number)."""
-    rows = await _sql.read_attempts.rows(
-        connection, task_ids=[task_id for task_id, _ in pairs], numbers=[number for _, number in pairs]
-    )
-    return {
-        (row["task_id"], row["number"]): replace(attempt_of(row), provider=row["provider"]) for row in rows
-    }
+    """Every attempt of these tasks, by (task, number), in order."""
+    rows = await _sql.read_attempts.rows(connection, task_ids=list(task_ids))
+    return {(row["task_id"], row["number"]): attempt_of(row) for row in rows}
 
 
 async def attempt_of_provider_ref(
@@ -297,6 +300,58 @@ async def forget_decode(connection: Connection, task_id: UUID) -> None:
     await _sql.forget_decode.run(connection, id=task_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a provider key has to do; `waiting` is counted no further than was asked."""
+
+    calls: int
+    tasks: int
+    waiting: int
+
+
+async def loads(connection: Connection, providers: Sequence[str], *, most: int) -> dict[str, Load]:
+    """The load of each provider key, its waiting tasks counted up to `most`."""
+    rows = await _sql.loads.rows(connection, providers=list(providers), most=most)
+    return {row["provider"]: Load(row["calls"], row["tasks"], row["waiting"]) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How far a reading of waiting tasks has come: the last one's `wake_at` and id."""
+
+    wake_at: datetime | None
+    id: UUID
+
+
+FIRST_PAGE = Page(None, UUID(int=0))
+
+
+async def lock_waiting(
+    connection: Connection,
+    provider: str,
+    upstream_models: Sequence[str],
+    *,
+    room: int,
+    after: Page = FIRST_PAGE,
+    overdue_s: float = 0.0,
+) -> tuple[dict[UUID, TaskRow], Page]:
+    """Lock waiting tasks of a provider key that are due since `overdue_s` seconds, oldest first; the next page's start.
+
+    A negative `overdue_s` takes those too that are due so much later.
+    """
+    rows = await _sql.lock_waiting.rows(
+        connection,
+        provider=provider,
+        upstream_models=list(upstream_models),
+        room=room,
+        after_at=after.wake_at,
+        after_id=after.id,
+        overdue_s=overdue_s,
+    )
+    page = Page(rows[-1]["wake_at"], rows[-1]["id"]) if len(rows) == room else FIRST_PAGE
+    return {row["id"]: task_of(row) for row in rows}, page
+
+
 async def past_start(connection: Connection, *, room: int) -> list[UUID]:
     """Waiting tasks that did not start in time."""
     return [row["id"] for row in await _sql.past_start.rows(connection, room=room)]
@@ -321,15 +376,15 @@ class RunTimes:
     median_s: float | None
 
 
-async def run_times(connection: Connection, provider: str, upstream_model: str) -> RunTimes:
-    """P95 and median of the last 500 succeeded attempts."""
-    row = await _sql.run_times.row(connection, provider=provider, upstream_model=upstream_model)
+async def run_times(connection: Connection, providers: Sequence[str], upstream_model: str) -> RunTimes:
+    """P95 and median of the last 500 succeeded attempts over all keys of a provider."""
+    row = await _sql.run_times.row(connection, providers=list(providers), upstream_model=upstream_model)
     return RunTimes(row["samples"], row["p95_s"], row["median_s"]) if row else RunTimes(0, None, None)
 
 
-async def callback_share(connection: Connection, provider: str) -> tuple[int, int]:
-    """(ended tasks looked at, those that a callback noticed first), of the last 20."""
-    row = await _sql.callback_share.row(connection, provider=provider)
+async def callback_share(connection: Connection, providers: Sequence[str]) -> tuple[int, int]:
+    """(ended tasks looked at, those that a callback noticed first), of the last 20 over all keys of a provider."""
+    row = await _sql.callback_share.row(connection, providers=list(providers))
     return (row["tasks"], row["called_back"]) if row else (0, 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from safelight.db.statements import Connection, statements
+from safelight.db.uploads import UploadRow, row_of
 from safelight.domain.task import State
 
 _sql = statements("views")
@@ -49,6 +50,7 @@ class TaskView:
     assets: list[dict[str, Any]]
     created_at: datetime
     finished_at: datetime | None
+    erased_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,24 @@ class AssetView:
     content_type: str
     size_bytes: int
     sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHealth:
+    """How a provider key stands. `failures` are closings of its gate in a row, `faults` failed calls in a row;
+    `calls` are submits in flight, `tasks` and `images` what is upstream.
+    """
+
+    name: str
+    is_closed: bool
+    closed_until: datetime | None
+    reason: str
+    failures: int
+    faults: int
+    calls: int
+    tasks: int
+    images: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +151,30 @@ async def asset(connection: Connection, account_id: UUID, asset_id: UUID) -> Ass
     return AssetView(**row) if row else None
 
 
+async def upload(connection: Connection, account_id: UUID, upload_id: UUID) -> UploadRow | None:
+    """One upload of the account."""
+    row = await _sql.read_upload.row(connection, account_id=account_id, id=upload_id)
+    return row_of(row) if row else None
+
+
+async def ended(connection: Connection, task_ids: Collection[UUID]) -> set[UUID]:
+    """Which of these tasks have ended; whose they are is asked when one is read."""
+    return {row["id"] for row in await _sql.ended_tasks.rows(connection, ids=list(task_ids))}
+
+
 async def open_tasks_by_state(connection: Connection) -> dict[State, int]:
     """How many tasks stand in each open state; states without any are left out."""
     return {State(row["state"]): row["tasks"] for row in await _sql.open_tasks_by_state.rows(connection)}
+
+
+async def provider_health(connection: Connection, names: Sequence[str]) -> list[KeyHealth]:
+    """How these provider keys stand, in the order given."""
+    return [KeyHealth(**row) for row in await _sql.provider_health.rows(connection, names=list(names))]
+
+
+async def gates(connection: Connection) -> list[tuple[str, bool, int]]:
+    """(name, whether it is closed, failures in a row) of every gate that was ever used."""
+    return [(row["name"], row["is_closed"], row["failures"]) for row in await _sql.gates.rows(connection)]
 
 
 async def timeline(connection: Connection, account_id: UUID | None, task_id: UUID) -> list[EventView]:

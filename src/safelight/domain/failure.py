@@ -60,7 +60,10 @@ TREATMENTS: dict[FailureClass, Treatment] = {
 }
 
 MAX_ATTEMPTS = 3
-"""References a task may have upstream (design, section 5)."""
+"""References a task may have at one route (design, section 5)."""
+
+MAX_ATTEMPTS_IN_ALL = 6
+"""References a task may have over all its routes; one that was only ever turned away for its key does not count."""
 
 MAX_SENDS = 5
 """HTTP tries within one attempt; a try that the provider turned away for its rate does not count."""

@@ -1,7 +1,8 @@
-"""Identifiers: UUIDs of version 7, which sort by time of creation."""
+"""Identifiers: UUIDs that sort by time of creation, and those that follow from content."""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from uuid import UUID
@@ -13,3 +14,13 @@ def new_id() -> UUID:
     value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
     value |= 0b10 << 62 | secrets.randbits(62)
     return UUID(int=value)
+
+
+def content_id(account_id: UUID, sha256: bytes) -> UUID:
+    """A UUIDv8 (RFC 9562, section 5.8): the same content of the same account has the same id for ever.
+
+    So a client that hands in a picture again, even after the upload has expired, sends the very same task.
+    """
+    value = int.from_bytes(hashlib.sha256(account_id.bytes + sha256).digest()[:16])
+    value = value & ~(0xF << 76) | 0x8 << 76
+    return UUID(int=value & ~(0b11 << 62) | 0b10 << 62)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from safelight.domain.failure import MAX_ATTEMPTS, TREATMENTS, Failure, FailureClass
+from safelight.domain.failure import TREATMENTS, Failure, FailureClass
 from safelight.domain.provider import Origin, ProviderUpdate, UpdateStatus
 from safelight.domain.task import UPSTREAM, State, is_terminal
 
@@ -21,6 +21,8 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     HINT = "hint"
     UNUSABLE = "unusable"
+    WOULD_APPLY = "would_apply"
+    """Its provider is only observed: applied it would have moved the task."""
 
 
 class AttemptOutcome(StrEnum):
@@ -36,12 +38,16 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where task and attempt stand when the news arrives, read under the task's lock."""
+    """Where task and attempt stand when the news arrives, read under the task's lock.
+
+    `has_try_left` says whether another attempt may follow, at this route or another (`domain.routes`).
+    """
 
     state: State
     attempt: int
     is_cancel_requested: bool
     attempt_outcome: AttemptOutcome | None = None
+    has_try_left: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +156,7 @@ def _end_or_retry(standing: Standing, failure: Failure, outcome: AttemptOutcome)
         return Decision(Verdict.APPLIED, (State.BLOCKED,), failure, outcome)
     if standing.is_cancel_requested:
         return Decision(Verdict.APPLIED, (State.RETRYING, State.CANCELED), CANCELED, outcome)
-    if TREATMENTS[failure.failure_class].is_retried and standing.attempt < MAX_ATTEMPTS:
+    if TREATMENTS[failure.failure_class].is_retried and standing.has_try_left:
         return Decision(Verdict.APPLIED, (State.RETRYING,), failure, outcome)
     return Decision(Verdict.APPLIED, (State.FAILED,), failure, outcome)
 
@@ -190,6 +196,6 @@ def decide_setback(standing: Standing, attempt: int, setback: Setback, *, has_se
         return Decision(Verdict.APPLIED, (State.RETRYING, State.CANCELED), CANCELED, AttemptOutcome.REFUSED)
     if setback is Setback.TURNED_AWAY and has_sends_left:
         return Decision(Verdict.APPLIED, (State.RETRYING,))
-    if standing.attempt < MAX_ATTEMPTS:
+    if standing.has_try_left:
         return Decision(Verdict.APPLIED, (State.RETRYING,), UNREACHABLE, AttemptOutcome.REFUSED)
     return Decision(Verdict.APPLIED, (State.FAILED,), UNREACHABLE, AttemptOutcome.REFUSED)

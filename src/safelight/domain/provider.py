@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -55,7 +55,17 @@ class AfterUncertain(StrEnum):
 
     SAME_KEY = "same_key"
     LOOK_UP = "look_up"
+    LIST = "list"
+    """The provider's list is read for the time of the submit, and its records are compared with the attempt."""
     NONE = "none"
+
+
+class RecordKey(StrEnum):
+    """What a record of a provider's list carries, by which an attempt may be known."""
+
+    REFERENCE = "reference"
+    CALLBACK_URL = "callback_url"
+    PROMPT = "prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +117,8 @@ class InputImage:
 class Submission:
     """One send of one attempt. `reference` is ours and unique; it is also the upstream idempotency key.
 
-    `mask` is in the provider's `mask_style`: where the first of `images` may change.
+    `mask` is in the provider's `mask_style`: where the first of `images` may change. `report` takes news of
+    how far the picture has come while the submit is in flight; it returns at once and never raises.
     """
 
     reference: str
@@ -121,6 +132,7 @@ class Submission:
     options: Mapping[str, Any]
     callback_url: str | None
     mask: InputImage | None = None
+    report: Callable[[ProviderUpdate], None] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +148,18 @@ class AttemptRef:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRecord:
-    """One line of a provider's own list, for reconciliation."""
+    """One line of a provider's own list. `created_at` goes by the provider's clock.
+
+    `prompt`, `upstream_model` and `callback_url` are as they were sent, where the provider gives them back.
+    """
 
     provider_ref: str
     reference: str | None
     created_at: datetime
     update: ProviderUpdate
+    prompt: str | None = None
+    upstream_model: str | None = None
+    callback_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +179,8 @@ class Capabilities:
     declared limit. `result_lifetime_s` None means unknown. `takes_callback_url` is False where the callback
     address belongs to the account upstream and is not sent with a submit. `cost_unit` names what `cost` counts.
     `needs_image_data` and `needs_image_urls` say in which forms it takes pictures; urls alone need a public_url.
+    `record_keys` is what its list carries; `record_retention_s` how long it keeps its records (None: unknown);
+    `clock_skew_s` how far its clock may be from ours.
     """
 
     is_synchronous: bool = False
@@ -186,6 +206,9 @@ class Capabilities:
     needs_image_data: bool = True
     needs_image_urls: bool = False
     result_hosts: tuple[str, ...] = field(default=())
+    record_keys: frozenset[RecordKey] = frozenset()
+    record_retention_s: float | None = None
+    clock_skew_s: float = 60.0
 
 
 class Provider(Protocol):
@@ -253,4 +276,8 @@ class Provider(Protocol):
         Raises:
             CallbackRejected: the body cannot be read (status 400).
         """
+        ...
+
+    def keepable(self, raw: bytes) -> bytes:
+        """A verified callback's body as it may be kept: without our credentials, and read like before."""
         ...

@@ -92,6 +92,8 @@ class ReviewReason(StrEnum):
     NO_PROGRESS = "no_progress"
     DEADLINE = "deadline"
     ARCHIVE_STUCK = "archive_stuck"
+    PROVIDER_GONE = "provider_gone"
+    """Its provider key is not configured any more, so that nobody can be asked."""
 
 
 class PublicStatus(StrEnum):

@@ -12,11 +12,11 @@ from safelight.lifecycle.dispatch import Claim, Dispatch
 
 
 class Permits:
-    """Runs submit permits within one budget of calls in flight for this worker."""
+    """Runs submit permits within one budget of calls in flight for this worker, shared by all providers."""
 
-    def __init__(self, dispatch: Dispatch, *, budget: int) -> None:
+    def __init__(self, dispatch: Dispatch, *, budget: int, is_shared: bool = False) -> None:
         self._dispatch = dispatch
-        self._budget = Budget(budget)
+        self._budget = Budget(budget, is_shared=is_shared)
         self._pumps: dict[str, Pump[Claim]] = {}
 
     async def run(self, provider_name: str) -> None:

@@ -17,15 +17,23 @@ Claim = Callable[[int], Awaitable[tuple[Sequence[ItemT], bool]]]
 
 
 class Budget:
-    """How many items of work one worker may have in flight; pumps may share one."""
+    """How many items of work one worker may have in flight; pumps may share one.
 
-    def __init__(self, limit: int) -> None:
+    A shared one gives a pump at most half of what is left, and the last place only to one that has nothing in flight:
+    so something remains for the next pump, however many hang.
+    """
+
+    def __init__(self, limit: int, *, is_shared: bool = False) -> None:
         self.limit = limit
         self.in_flight = 0
+        self._is_shared = is_shared
 
-    @property
-    def room(self) -> int:
-        return self.limit - self.in_flight
+    def room(self, *, has_work: bool) -> int:
+        """How many items a pump may begin now that has some in flight, or none."""
+        left = self.limit - self.in_flight
+        if not self._is_shared:
+            return left
+        return left // 2 if left > 1 or has_work else left
 
 
 class Pump(Generic[ItemT]):
@@ -40,47 +48,73 @@ class Pump(Generic[ItemT]):
         self._budget = budget
         self._claiming = asyncio.Lock()
         self._has_waiter = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._has_ended = asyncio.Event()
+        self._is_limited = False
+        self._is_led = False
 
     async def run(self) -> None:
         """Claim and work until nothing is due or nothing fits; a finished item makes room for the next.
 
-        A run that finds another one waiting to claim ends at once: that claim comes later and sees all this one
-        would have seen.
+        Runs side by side share their work: one stays until all of it is done, the others end once they have claimed,
+        so that slow work takes the place of one run only. A run that finds another one waiting to claim ends at once:
+        that claim comes later and sees all this one would have seen.
         """
-        running: set[asyncio.Task[None]] = set()
+        if self._has_waiter:
+            return
+        await self._claim_more()
+        if self._is_led:
+            return
+        self._is_led = True
         try:
-            while not self._has_waiter:
-                is_limited = await self._claim_into(running)
-                if not running:
-                    return
-                when = asyncio.FIRST_COMPLETED if is_limited else asyncio.ALL_COMPLETED
-                _, running = await asyncio.wait(running, return_when=when)
-                if not is_limited:
-                    return
-            if running:
-                await asyncio.wait(running)
+            while self._running:
+                await self._has_ended.wait()
+                self._has_ended.clear()
+                if self._is_limited and not self._has_waiter:
+                    await self._claim_more()
         finally:
-            for work in running:
-                work.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            self._is_led = False
+            await self._cut_off()
 
-    async def _claim_into(self, running: set[asyncio.Task[None]]) -> bool:
+    async def _cut_off(self) -> None:
+        cut = list(self._running)
+        for work in cut:
+            work.cancel()
+        await asyncio.gather(*cut, return_exceptions=True)
+
+    async def _claim_more(self) -> None:
         self._has_waiter = True
         try:
             await self._claiming.acquire()
         finally:
             self._has_waiter = False
         try:
-            room = self._budget.room
+            room = self._budget.room(has_work=bool(self._running))
             if room < 1:
-                return True
-            items, is_limited = await self._claim(room)
-            self._budget.in_flight += len(items)
+                self._is_limited = True
+                return
+            items, self._is_limited = await self._claim_within(room)
         finally:
             self._claiming.release()
         for item in items:
-            running.add(asyncio.create_task(self._do(item)))
-        return is_limited
+            work = asyncio.create_task(self._do(item))
+            self._running.add(work)
+            work.add_done_callback(self._ended)
+
+    async def _claim_within(self, room: int) -> tuple[Sequence[ItemT], bool]:
+        """Claim with the room taken beforehand: other pumps claim at the same time."""
+        self._budget.in_flight += room
+        taken = 0
+        try:
+            items, is_limited = await self._claim(room)
+            taken = len(items)
+            return items, is_limited
+        finally:
+            self._budget.in_flight -= room - taken
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self._running.discard(work)
+        self._has_ended.set()
 
     async def _do(self, item: ItemT) -> None:
         try:

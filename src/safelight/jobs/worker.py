@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,34 +15,51 @@ from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.retention import Retention
 from safelight.lifecycle.sweep import Sweep
+from safelight.lifecycle.uploads import Uploads
 
 RENEW_S = 6.0
 """A third of a copy's lease: two renewals may fail before it ends."""
 PERMITS_AT_ONCE = 16
 REST_AT_ONCE = 8
 PRUNE_S = 86_400.0
+Round = tuple[str, float, Callable[[], Awaitable[None]]]
+"""A further loop: its name, the seconds between two steps, and the step."""
 
 
 class Worker:
     """Everything that works without being asked."""
 
     def __init__(
-        self, context: Context, dispatch: Dispatch, check: Check, archive: Archive, sweep: Sweep
+        self,
+        context: Context,
+        dispatch: Dispatch,
+        check: Check,
+        archive: Archive,
+        sweep: Sweep,
+        *,
+        uploads: Uploads,
+        retention: Retention,
+        rounds: Sequence[Round] = (),
     ) -> None:
         self._settings = context.settings
         self._archive = archive
         self._sweep = sweep
+        self._uploads = uploads
+        self._retention = retention
+        self._rounds = rounds
         self._copies = Copies(archive, budget=self._settings.archive_concurrency)
-        permits = Permits(dispatch, budget=self._settings.submit_concurrency)
+        providers = sorted(context.providers)
+        permits = Permits(dispatch, budget=self._settings.submit_concurrency, is_shared=len(providers) > 1)
+        # One that hangs holds one permit: there are enough for all, and as many to claim for those.
+        at_once = max(PERMITS_AT_ONCE, 2 * len(providers))
         self._lanes = [
-            Lane("submit", context.database, {SUBMIT: permits.run}, budget=PERMITS_AT_ONCE),
+            Lane("submit", context.database, {SUBMIT: permits.run}, budget=at_once),
             Lane("archive", context.database, {ARCHIVE: self._copies.run}, budget=PERMITS_AT_ONCE),
             Lane("rest", context.database, {UNSTAGE: self._unstage_job}, budget=REST_AT_ONCE),
         ]
-        self._pollers = [
-            Poller(check, name, budget=self._settings.poll_concurrency) for name in sorted(context.providers)
-        ]
+        self._pollers = [Poller(check, name, budget=self._settings.poll_concurrency) for name in providers]
         self._loops: list[asyncio.Task[None]] = []
         self._supervisors: list[asyncio.Task[None]] = []
 
@@ -55,7 +72,10 @@ class Worker:
         steps.append(repeat("renew", RENEW_S, self._copies.renew))
         steps.append(repeat("wake", self._settings.poll_interval_s, self._sweep.wake))
         steps.append(repeat("tidy", self._settings.sweep_interval_s, self._sweep.tidy))
-        steps.append(repeat("prune", PRUNE_S, self._sweep.prune))
+        steps.append(repeat("expire", self._settings.sweep_interval_s, self._uploads.expire))
+        steps.append(repeat("retain", self._settings.retention_interval_s, self._retention.step))
+        steps.append(repeat("prune", PRUNE_S, self._retention.prune))
+        steps += [repeat(*each) for each in self._rounds]
         self._loops = [asyncio.create_task(step) for step in steps]
 
     async def stop(self) -> None:

@@ -21,6 +21,7 @@ _PLAIN = {
     "empty_500": (500, "", "application/json"),
     "empty_200": (200, "", "application/json"),
     "garbage_200": (200, "\x00\x1f{]lab:,,\ufffd", "application/json"),
+    "json_200": (200, '{"message": "no Route matched with those values"}', "application/json"),
     "html_200": (200, _PAGE.format("Just a moment"), "text/html"),
 }
 

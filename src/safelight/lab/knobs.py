@@ -35,6 +35,7 @@ How = Literal[
     "empty_200",
     "garbage_200",
     "html_200",
+    "json_200",
     "truncated_json",
     "reset_before",
     "reset_after_head",

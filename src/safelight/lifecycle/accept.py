@@ -14,13 +14,15 @@ from safelight.db.database import Database
 from safelight.db.group import Group
 from safelight.db.queue import enqueue_permits
 from safelight.db.statements import Connection
-from safelight.domain.catalog import Model
+from safelight.domain.catalog import Catalog, Model
 from safelight.domain.credits import quote
 from safelight.domain.ids import new_id
 from safelight.domain.news import CANCELED
+from safelight.domain.routes import Demand, KeyState, Place
 from safelight.domain.task import UPSTREAM, WAITING, State
 from safelight.errors import RequestError
 from safelight.lifecycle.changes import Changes
+from safelight.lifecycle.routing import Routing
 from safelight.settings import Settings
 from safelight.telemetry import SUBMITS, point
 
@@ -31,7 +33,7 @@ KEEP_KEY_S = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A checked submit: what the account wants of which model, under which key."""
+    """A checked submit: what the account wants of which model, under which key; its inputs are uploads."""
 
     account_id: UUID
     key: str
@@ -42,7 +44,8 @@ class Wish:
     n: int = 1
     size: str | None = None
     aspect_ratio: str | None = None
-    images: Sequence[str] = ()
+    images: Sequence[UUID] = ()
+    mask: UUID | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
@@ -60,17 +63,18 @@ class Accepted:
 class Accept:
     """T1 as a list verb: concurrent submits share a commit."""
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: Settings, routing: Routing | None = None) -> None:
         self._database = database
         self._settings = settings
+        self._routing = routing or Routing(Catalog(()), {})
         self._group: Group[Wish, Accepted] = Group(database, self._accept_many, name="accept")
 
     async def accept(self, wish: Wish) -> Accepted:
         """Accept one wish; when this returns it is committed.
 
         Raises:
-            RequestError: 402 not enough credits, 404 unknown account, 422 key used for another body,
-                429 too many open tasks. Nothing is stored then, and the key stays free.
+            RequestError: 402 not enough credits, 404 unknown account or a model that has retired, 422 key used
+                for another body, 429 too many open tasks. Nothing is stored then, and the key stays free.
         """
         try:
             accepted = await self._group.do(wish)
@@ -96,6 +100,9 @@ class Accept:
     ) -> Sequence[Accepted | Exception]:
         accounts = await ledger.lock_accounts(connection, {wish.account_id for wish in wishes})
         found = await tasks.find_receipts(connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes])
+        states: Mapping[str, KeyState] = {}
+        if any(self._routing.has_choice(wish.model) for wish in wishes):
+            states = await self._routing.states(connection, is_fresh=False)
         receipts = {pair: receipt for pair, receipt in found.items() if not receipt.is_expired}
         results: list[Accepted | Exception] = []
         items: list[dict[str, Any]] = []
@@ -107,7 +114,7 @@ class Accept:
             try:
                 receipt = receipts.get((wish.account_id, wish.key))
                 if receipt is None:
-                    item = self._admit(wish, account)
+                    item = self._admit(wish, account, states)
                     items.append(item)
                     body = item["body"].encode()
                     receipts[(wish.account_id, wish.key)] = tasks.Receipt(wish.fingerprint, body, item["id"])
@@ -124,13 +131,16 @@ class Accept:
         point("before_accept_commit")
         return results
 
-    def _admit(self, wish: Wish, account: ledger.LockedAccount) -> dict[str, Any]:
+    def _admit(
+        self, wish: Wish, account: ledger.LockedAccount, states: Mapping[str, KeyState]
+    ) -> dict[str, Any]:
         held = quote(wish.model.price, wish.n)
         if account.available < held:
             detail = f"This task needs {held} credits; {account.available} are available."
             raise RequestError(402, "insufficient-credits", detail)
         if account.open_tasks >= self._settings.max_open_tasks:
             raise RequestError(429, "too-many-open-tasks", "Too many unfinished tasks.", retry_after_s=5)
+        place = self._place(wish, account.now, states)
         account.available -= held
         account.open_tasks += 1
         task_id = new_id()
@@ -144,21 +154,40 @@ class Accept:
             "size": wish.size,
             "aspect_ratio": wish.aspect_ratio,
             "images": list(wish.images),
+            "mask": wish.mask,
             "options": dict(wish.options),
             "metadata": dict(wish.metadata),
             "priority": wish.priority,
-            "provider": wish.model.provider,
-            "upstream_model": wish.model.upstream_model,
+            "provider": place.provider,
+            "upstream_model": place.route.upstream_model,
             "unit_price": wish.model.price,
             "held": held,
             "start_in_s": self._settings.start_by_s,
-            "deadline_s": wish.model.deadline_s,
+            "deadline_s": place.route.deadline_s,
             "route": ROUTE,
             "key": wish.key,
             "fingerprint": wish.fingerprint.hex(),
             "body": _receipt_body(task_id, held, account.now),
             "keep_s": KEEP_KEY_S,
         }
+
+    def _place(self, wish: Wish, now: datetime, states: Mapping[str, KeyState]) -> Place:
+        demand = Demand(
+            operation=wish.operation,
+            n=wish.n,
+            prompt_chars=len(wish.prompt),
+            size=wish.size,
+            aspect_ratio=wish.aspect_ratio,
+            images=len(wish.images),
+            has_mask=wish.mask is not None,
+            options=wish.options.keys(),
+        )
+        place = self._routing.first_place(wish.model, demand, now.date(), states)
+        if place is None:
+            raise RequestError(
+                404, "model-retired", "This model has retired; GET /v1/models lists the others."
+            )
+        return place
 
 
 def _receipt_body(task_id: UUID, held: int, created_at: datetime) -> str:

@@ -25,18 +25,21 @@ from safelight.domain.news import (
     decide_setback,
 )
 from safelight.domain.provider import Origin, ProviderUpdate, UpdateStatus
+from safelight.domain.routes import RATE_LIMITED, Place
 from safelight.domain.schedule import first_look_s, retry_after_s
 from safelight.domain.task import State, is_terminal
 from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
+from safelight.lifecycle.observing import Observation
 from safelight.telemetry import NEWS, point
 
 log = structlog.get_logger()
 
 HINT_GAP_S = 2.0
 """A hint brings about at most one look in this time."""
-RATE_LIMITED = "rate_limited"
-NOT_THE_ATTEMPT = frozenset({RATE_LIMITED, "credentials", "funds", "too_late", "storage"})
+RESTORED = "restored"
+"""Nothing was sent: after a restore an attempt is looked for before it is made."""
+NOT_THE_ATTEMPT = frozenset({RATE_LIMITED, "credentials", "funds", "too_late", "storage", RESTORED})
 """Reasons that use up no send: the limit, our own account at the provider, our own slowness or storage."""
 UNCERTAIN_LOOK_S = 2.0
 """First look at an uncertain submit; the provider's visibility delay may make it later."""
@@ -47,7 +50,7 @@ class Callback:
     """The verified callback that carried the news; it is kept in the transaction of its effect."""
 
     provider: str
-    raw: bytes
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +107,13 @@ class Advance:
             await ledger.lock_accounts(connection, settling)
         rows = await tasks.lock_tasks(connection, list(accounts))
         sheet = _Sheet(
-            self._context, connection, Changes(rows), await self._attempts_of(connection, batch, rows)
+            self._context, connection, Changes(rows), await tasks.read_attempts(connection, list(rows))
         )
         await sheet.learn(batch)
         verdicts = [await sheet.apply(news) for news in batch]
         await sheet.write()
         point("before_advance_commit")
         return verdicts
-
-    async def _attempts_of(
-        self, connection: Connection, batch: Sequence[News], rows: dict[UUID, TaskRow]
-    ) -> dict[tuple[UUID, int], AttemptRow]:
-        wanted = {(news.task_id, news.attempt) for news in batch}
-        wanted |= {(row.id, row.attempt) for row in rows.values()}
-        return await tasks.read_attempts(connection, sorted(wanted))
 
 
 def _may_settle(news: News) -> bool:
@@ -147,23 +143,40 @@ class _Sheet:
         self._outcomes: dict[tuple[UUID, int], AttemptOutcome] = {
             key: attempt.outcome for key, attempt in attempts.items() if attempt.outcome
         }
+        self._places: dict[UUID, Place | None] = {}
         self._refs: dict[tuple[str, str], tuple[UUID, int]] = {}
         self._applied: set[tuple[UUID, int, str]] = set()
+        self._observation = Observation()
         self._callbacks: list[CallbackRow] = []
         self._hints: list[UUID] = []
 
     async def learn(self, batch: Sequence[News]) -> None:
         """Read what the whole batch needs: ids that are taken, callbacks that were applied."""
         refs = {
-            (self._changes.rows[news.task_id].provider, news.update.provider_ref)
+            (attempt.provider, news.update.provider_ref)
             for news in batch
-            if news.update and news.update.provider_ref and news.task_id in self._changes.rows
+            if news.update and news.update.provider_ref
+            if (attempt := self._attempts.get((news.task_id, news.attempt)))
         }
         if refs:
             self._refs = await tasks.taken_provider_refs(self._connection, sorted(refs))
+        await self._learn_places({news.task_id for news in batch if _may_settle(news)})
         notices = [(n.task_id, n.attempt, n.update.upstream_status) for n in batch if n.callback and n.update]
         if notices:
             self._applied = await inbox.applied_before(self._connection, notices)
+        observed = {(news.task_id, news.attempt) for news in batch if self._is_observed(news)}
+        if observed:
+            await self._observation.learn(self._connection, observed)
+
+    async def _learn_places(self, ids: set[UUID]) -> None:
+        """Where the next attempt of each task would go, if this one has failed."""
+        rows = [row for task_id, row in self._changes.rows.items() if task_id in ids]
+        if not rows:
+            return
+        states = await self._context.routing.states(self._connection)
+        for row in rows:
+            made = [attempt for (task_id, _), attempt in self._attempts.items() if task_id == row.id]
+            self._places[row.id] = self._context.routing.next_place(row, made, states)
 
     async def apply(self, news: News) -> Verdict:
         """Decide one item and note what follows from it."""
@@ -173,11 +186,13 @@ class _Sheet:
             return self._file(news, Verdict.UNKNOWN)
         if news.callback and news.callback.provider != attempt.provider:
             return self._file(news, Verdict.UNKNOWN)  # one provider's token at another provider's door
+        if self._is_observed(news):
+            return self._observe(news, row, attempt)
         if news.callback and self._is_repeat(news):
             return self._file(news, Verdict.DUPLICATE)
         decision = self._decide(news, row, attempt)
         self._learn_attempt(news, row, attempt, decision)
-        self._keep_findings(news, row, decision)
+        self._keep_findings(news, row, attempt, decision)
         await self._follow(news, row, attempt, decision)
         if decision.is_look_wanted:
             self._hints.append(row.id)
@@ -191,7 +206,7 @@ class _Sheet:
         if self._hints:
             await tasks.bring_look_forward(self._connection, self._hints, gap_s=HINT_GAP_S)
 
-    def _keep_findings(self, news: News, row: TaskRow, decision: Decision) -> None:
+    def _keep_findings(self, news: News, row: TaskRow, attempt: AttemptRow, decision: Decision) -> None:
         update = news.update
         if update is None:
             return
@@ -200,23 +215,38 @@ class _Sheet:
                 "outputs": outputs_json(update.outputs),
                 "upstream_status": update.upstream_status,
             }
-            self._changes.find(decision.finding, row.id, news.attempt, detail, update.cost)
+            self._changes.find(decision.finding, row.id, attempt, detail, cost=update.cost)
         if decision.outcome is AttemptOutcome.SUCCEEDED and len(update.outputs) > row.n:
             detail = {"asked": row.n, "delivered": len(update.outputs)}
-            self._changes.find("surplus_outputs", row.id, news.attempt, detail, None)
+            self._changes.find("surplus_outputs", row.id, attempt, detail)
+
+    def _is_observed(self, news: News) -> bool:
+        return news.callback is not None and self._context.is_observed(news.callback.provider)
+
+    def _observe(self, news: News, row: TaskRow, attempt: AttemptRow) -> Verdict:
+        """Keep the callback with what it would have done; the task stays as it is."""
+        if news.update is None:
+            return self._file(news, Verdict.UNUSABLE)
+        key = (news.task_id, news.attempt)
+        verdict, would_be = self._observation.judge(key, self._standing(row), news.update)
+        return self._file(news, verdict, would_be)
 
     def _is_repeat(self, news: News) -> bool:
         return bool(news.update) and (
             (news.task_id, news.attempt, news.update.upstream_status if news.update else "") in self._applied
         )
 
-    def _decide(self, news: News, row: TaskRow, attempt: AttemptRow) -> Decision:
-        standing = Standing(
+    def _standing(self, row: TaskRow) -> Standing:
+        return Standing(
             state=self._changes.state_of(row.id),
             attempt=row.attempt,
             is_cancel_requested=row.cancel_requested_at is not None,
             attempt_outcome=self._outcomes.get((row.id, row.attempt)),
+            has_try_left=self._places.get(row.id) is not None,
         )
+
+    def _decide(self, news: News, row: TaskRow, attempt: AttemptRow) -> Decision:
+        standing = self._standing(row)
         if news.update is not None:
             return decide(standing, news.attempt, news.update)
         counted = attempt.sends - attempt.throttled - (1 if news.is_throttled else 0)
@@ -230,6 +260,8 @@ class _Sheet:
             learned["provider_ref"] = self._usable_ref(news, row, attempt, update)
             learned["cost"] = update.cost
             learned["excerpt"] = update.excerpt[:500]
+            if update.status is not UpdateStatus.HINT:
+                learned["links"] = dict(update.links)
             if decision.verdict in (Verdict.APPLIED, Verdict.PROGRESS):
                 learned["upstream_status"] = update.upstream_status[:200]
                 learned["is_accepted"] = decision.outcome is not AttemptOutcome.REFUSED
@@ -253,10 +285,10 @@ class _Sheet:
         ref = update.provider_ref
         if ref is None or ref == attempt.provider_ref:
             return None
-        owner = self._refs.setdefault((row.provider, ref), (row.id, news.attempt))
+        owner = self._refs.setdefault((attempt.provider, ref), (row.id, news.attempt))
         if attempt.provider_ref is not None or owner != (row.id, news.attempt):
             detail = {"known": attempt.provider_ref, "told": ref}
-            self._changes.find("provider_ref_conflict", row.id, news.attempt, detail, None)
+            self._changes.find("provider_ref_conflict", row.id, attempt, detail)
             return None
         return ref
 
@@ -266,33 +298,43 @@ class _Sheet:
                 self._note_progress(news, row)
             return
         for place, target in enumerate(decision.path):
-            is_last = place == len(decision.path) - 1
             if is_terminal(target):
                 self._changes.settle(row.id, target, cause=_cause(news), failure=decision.failure)
-            else:
-                wake_in_s = await self._wake_in_s(target, news, row, attempt) if is_last else 0.0
-                detail = decision.failure.code if decision.failure else ""
-                self._changes.move(
-                    row.id,
-                    target,
-                    cause=_cause(news),
-                    wake_in_s=wake_in_s,
-                    detail=detail,
-                    lifetime_s=self._context.lifetime_s(row.provider),
-                )
+                continue
+            is_last = place == len(decision.path) - 1
+            wake_in_s = await self._wake_in_s(target, news, row, attempt) if is_last else 0.0
+            self._changes.move(
+                row.id,
+                target,
+                cause=_cause(news),
+                wake_in_s=wake_in_s,
+                detail=decision.failure.code if decision.failure else "",
+                lifetime_s=self._context.lifetime_s(attempt.provider),
+            )
+            if is_last and target is State.RETRYING and decision.outcome is not None:
+                self._choose_place(row, decision, wake_in_s)
         if news.update is not None and not is_terminal(decision.path[-1]):
             self._note_hints(news.update, row)
+
+    def _choose_place(self, row: TaskRow, decision: Decision, wake_in_s: float) -> None:
+        """The attempt is over: the next one may go to another key, or another route, which need not wait."""
+        place = self._places.get(row.id)
+        if place is None or place.is_where(row.provider, row.upstream_model):
+            return
+        is_same_upstream = self._context.routing.provider_of(row.provider) == place.route.provider
+        reason = decision.failure.code if decision.failure else ""
+        self._changes.reroute(row.id, place, reason=reason, wake_in_s=wake_in_s if is_same_upstream else 0.0)
 
     async def _wake_in_s(self, target: State, news: News, row: TaskRow, attempt: AttemptRow) -> float:
         if target is State.RUNNING:
             if row.cancel_requested_at is not None:
                 return 0.0  # the wish to cancel is passed on at once
-            pace = await self._context.paces.pace(self._connection, row.provider, row.upstream_model)
+            pace = await self._context.paces.pace(self._connection, attempt.provider, attempt.upstream_model)
             return first_look_s(pace)
         if target is State.RETRYING:
             return retry_after_s(max(attempt.sends, row.attempt), asked_s=news.retry_after_s)
         if target is State.UNCERTAIN:
-            provider = self._context.providers.get(row.provider)
+            provider = self._context.providers.get(attempt.provider)
             delay_s = provider.capabilities.visibility_delay_s if provider else 0.0
             return max(UNCERTAIN_LOOK_S, delay_s)
         return 0.0  # a copy is due at once
@@ -311,7 +353,8 @@ class _Sheet:
         if update.percent is not None or update.position is not None:
             self._changes.note(row.id, percent=update.percent, position=update.position)
 
-    def _file(self, news: News, verdict: Verdict) -> Verdict:
+    def _file(self, news: News, verdict: Verdict, would_be: State | None = None) -> Verdict:
+        attempt = self._attempts.get((news.task_id, news.attempt))
         if news.callback is not None and verdict is not Verdict.UNKNOWN:
             status = news.update.upstream_status if news.update else ""
             self._callbacks.append(
@@ -322,7 +365,9 @@ class _Sheet:
                     provider_ref=news.update.provider_ref if news.update else None,
                     upstream_status=status,
                     verdict=verdict,
-                    body=news.callback.raw,
+                    body=news.callback.body,
+                    is_early=attempt is not None and attempt.accepted_at is None,
+                    would_be=would_be,
                 )
             )
             if verdict is Verdict.APPLIED:

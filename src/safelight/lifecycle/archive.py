@@ -89,9 +89,11 @@ class Archive:
     async def copy(self, task: TaskRow, attempt: AttemptRow) -> None:
         """Copy a claimed task's results and settle it."""
         waited_s = (task.now - task.state_since).total_seconds()
-        if waited_s > self._context.lifetime_s(task.provider) / 2.0:
-            LATE_COPIES.labels(task.provider).inc()
-            log.error("archive_late", task_id=str(task.id), provider=task.provider, waited_s=round(waited_s))
+        if waited_s > self._context.lifetime_s(attempt.provider) / 2.0:
+            LATE_COPIES.labels(attempt.provider).inc()
+            log.error(
+                "archive_late", task_id=str(task.id), provider=attempt.provider, waited_s=round(waited_s)
+            )
         if task.decode_tries >= MAX_DECODE_TRIES:
             log.error("picture_kills_worker", task_id=str(task.id))
             await self._end(task, [], attempt.outputs)
@@ -136,8 +138,8 @@ class Archive:
 
     async def _fresh_outputs(self, task: TaskRow, attempt: AttemptRow) -> tuple[Output, ...] | None:
         """Ask the provider for fresh URLs: an empty tuple if it has none to give, None if it cannot be asked now."""
-        provider = self._context.provider(task.provider)
-        if not provider.capabilities.can_poll or attempt.provider_ref is None:
+        provider = self._context.providers.get(attempt.provider)  # its key may have been taken away
+        if provider is None or not provider.capabilities.can_poll or attempt.provider_ref is None:
             return ()
         try:
             update = await provider.poll(task.reference_of(attempt))
@@ -160,7 +162,11 @@ class Archive:
         errors = [copy.error for copy in copies if copy.error is not None]
         for error in errors:
             log.warning(
-                "copy_failed", task_id=str(task.id), reason=error.reason, is_retryable=error.is_retryable
+                "copy_failed",
+                task_id=str(task.id),
+                reason=error.reason,
+                detail=str(error),
+                is_retryable=error.is_retryable,
             )
         in_storage = next((error for error in errors if error.reason == "storage"), None)
         if in_storage is not None:
@@ -182,6 +188,9 @@ class Archive:
         picture = copy.picture
         if picture is None:
             raise StaleAttempt("only checked pictures are kept")
+        if picture.is_uniform:
+            # Perhaps a blocked picture painted over; perhaps what was asked for. It is delivered, and told.
+            log.warning("picture_is_uniform", task_id=str(task.id), position=copy.position)
         key = new_key(task.account_id, suffix=picture.suffix)
         await self._context.store.put(key, copy.data)
         point("after_put")

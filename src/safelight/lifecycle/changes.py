@@ -17,13 +17,14 @@ from safelight.db.queue import (
     providers_with_due_tasks,
 )
 from safelight.db.statements import Connection
-from safelight.db.tasks import TaskRow
+from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.credits import settlement_of
 from safelight.domain.failure import Failure
 from safelight.domain.news import AttemptOutcome
-from safelight.domain.task import UPSTREAM, ReviewReason, State, is_terminal, may_move
+from safelight.domain.routes import Place
+from safelight.domain.task import UPSTREAM, WAITING, ReviewReason, State, is_terminal, may_move
 from safelight.errors import LedgerError
-from safelight.telemetry import FINDINGS, MOVES, REVIEWS
+from safelight.telemetry import FINDINGS, MOVES, REROUTES, REVIEWS
 
 log = structlog.get_logger()
 
@@ -92,28 +93,44 @@ class Changes:
         """
         work = self._work(task_id)
         self._check_arrow(work, target)
-        while len(self._moves) <= work.steps:
-            self._moves.append([])
-        self._moves[work.steps].append(
-            {
-                "id": task_id,
-                "version": work.version,
-                "source": work.state,
-                "target": target,
-                "cause": cause,
-                "detail": detail,
-                "wake_in_s": wake_in_s,
-                "review_reason": review_reason,
-                "decide_in_s": decide_in_s,
-                "copy_within_s": lifetime_s if target is State.ARCHIVING else None,
-            }
+        self._note_move(
+            work,
+            target,
+            cause=cause,
+            detail=detail,
+            wake_in_s=wake_in_s,
+            review_reason=review_reason,
+            decide_in_s=decide_in_s,
+            copy_within_s=lifetime_s if target is State.ARCHIVING else None,
         )
         if target is State.ARCHIVING:
             self._has_copies = True
         if target is State.REVIEW:
             REVIEWS.labels(str(review_reason)).inc()
-            log.warning("review_needed", task_id=str(task_id), reason=str(review_reason), cause=cause)
+            log.error("review_needed", task_id=str(task_id), reason=str(review_reason), cause=cause)
         self._step(work, target)
+
+    def reroute(self, task_id: UUID, place: Place, *, reason: str, wake_in_s: float) -> None:
+        """Take a waiting task to another provider key or route, where it is due in `wake_in_s` seconds."""
+        work = self._work(task_id)
+        if work.state not in WAITING:
+            raise LedgerError(f"a task that is {work.state} cannot change its provider")
+        source = work.row.provider
+        self._note_move(
+            work,
+            work.state,
+            cause="rerouted",
+            detail=f"{source} → {place.provider}: {reason}",
+            wake_in_s=wake_in_s,
+            provider=place.provider,
+            upstream_model=place.route.upstream_model,
+            deadline_s=place.route.deadline_s,
+        )
+        REROUTES.labels(source, place.provider).inc()
+        log.info("task_rerouted", task_id=str(task_id), source=source, target=place.provider, reason=reason)
+        self._freed.add(place.provider)
+        work.version += 1
+        work.steps += 1
 
     def settle(
         self,
@@ -162,16 +179,21 @@ class Changes:
         self._progress.append({"id": task_id, **progress})
 
     def find(
-        self, kind: str, task_id: UUID, attempt: int, detail: dict[str, Any], cost: float | None
+        self,
+        kind: str,
+        task_id: UUID,
+        attempt: AttemptRow,
+        detail: dict[str, Any],
+        *,
+        cost: float | None = None,
     ) -> None:
-        """Keep a difference for a person."""
-        provider = self._work(task_id).row.provider
+        """Keep a difference about an attempt for a person."""
         self._findings.append(
             {
                 "kind": kind,
-                "provider": provider,
+                "provider": attempt.provider,
                 "task_id": task_id,
-                "attempt": attempt,
+                "attempt": attempt.number,
                 "detail": detail,
                 "cost": cost,
             }
@@ -217,6 +239,12 @@ class Changes:
             row = self.rows[task_id]
             work = self._working[task_id] = _Working(row, row.state, row.version)
         return work
+
+    def _note_move(self, work: _Working, target: State, **move: Any) -> None:
+        while len(self._moves) <= work.steps:
+            self._moves.append([])
+        known = {"id": work.row.id, "version": work.version, "source": work.state, "target": target}
+        self._moves[work.steps].append({**known, **move})
 
     def _check_arrow(self, work: _Working, target: State) -> None:
         if not may_move(work.state, target):

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import datetime
 
 import structlog
 
-from safelight.db import gates, tasks
+from safelight.db import decisions, gates, tasks
 from safelight.db.tasks import AttemptRow, TaskRow
-from safelight.domain.failure import MAX_SENDS, Failure, FailureClass
+from safelight.domain.failure import Failure, FailureClass
 from safelight.domain.news import AttemptOutcome, Setback
-from safelight.domain.provider import AfterUncertain, Origin, Provider, ProviderUpdate, UpdateStatus
+from safelight.domain.provider import Origin, Provider, ProviderUpdate, UpdateStatus
 from safelight.domain.schedule import MAX_LOOKS_WITHOUT_PROGRESS, Pace, next_look_s
 from safelight.domain.task import ReviewReason, State
-from safelight.errors import AssetError, ProviderError, StaleAttempt
+from safelight.errors import ProviderError, StaleAttempt
 from safelight.lifecycle.advance import Advance, News
 from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
-from safelight.lifecycle.dispatch import ANSWER_MARGIN_S, Dispatch
+from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.looks import CLOSED_LOOK_S, REVIEW_LOOK_S, Looks, count, is_past
 from safelight.lifecycle.settle import Ending, Settle
-from safelight.telemetry import POLLS, point
+from safelight.lifecycle.uncertain import Uncertain
+from safelight.telemetry import point
 
 log = structlog.get_logger()
 
 LOOK_LEASE_S = 60.0
 """A look is over by then: its own time-outs are shorter."""
-CLOSED_LOOK_S = 5.0
-"""Pause before a provider (or a storage) that cannot be asked now is tried again."""
-REVIEW_LOOK_S = 600.0
-"""Slow polling of tasks that wait for a person."""
-ABSENT_LOOKS = 2
-"""Look-ups that must not find an attempt before it counts as never accepted."""
 STUCK_SHARE = 0.2
 STUCK_MIN = 10
 """Above this share of its running tasks (and at least so many), being stuck is the provider's trouble."""
@@ -45,13 +40,23 @@ class Check:
     def __init__(self, context: Context, advance: Advance, dispatch: Dispatch, settle: Settle) -> None:
         self._context = context
         self._advance = advance
-        self._dispatch = dispatch
         self._settle = settle
+        self._looks = Looks(context, advance, dispatch)
+        self._uncertain = Uncertain(context, advance, dispatch, self._looks)
 
     async def claim(self, provider_name: str, room: int) -> list[tuple[TaskRow, AttemptRow]]:
-        """Take due looks of one provider; a hanging provider starves no other."""
+        """Take due looks of one provider, within its quota over all workers; a hanging one starves no other."""
+        provider = self._context.providers.get(provider_name)
+        per_s = provider.capabilities.polls_per_s if provider else None
         async with self._context.database.transaction() as connection:
-            return await tasks.claim_looks(connection, provider_name, room=room, lease_s=LOOK_LEASE_S)
+            if per_s is not None:
+                room = min(room, await gates.looks_free(connection, provider_name, per_s=per_s))
+            if room < 1:
+                return []
+            due = await tasks.claim_looks(connection, provider_name, room=room, lease_s=LOOK_LEASE_S)
+            if per_s is not None and due:
+                await gates.take_looks(connection, provider_name, len(due), per_s=per_s)
+            return due
 
     async def check(self, task: TaskRow, attempt: AttemptRow) -> None:
         """Look at a claimed task and do what its state asks for."""
@@ -85,121 +90,64 @@ class Check:
         )
 
     async def _clear_up(self, task: TaskRow, attempt: AttemptRow) -> None:
-        provider = self._context.provider(task.provider)
-        how = provider.capabilities.after_uncertain
+        provider = self._context.provider(attempt.provider)
         if attempt.provider_ref is not None and provider.capabilities.can_poll:
-            await self._look(task, attempt)
-        elif how is AfterUncertain.LOOK_UP:
-            await self._look_up(provider, task, attempt)
-        elif _is_past(task.deadline_at, task.now):
-            await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)
-        elif how is AfterUncertain.SAME_KEY and attempt.sends - attempt.throttled < MAX_SENDS:
-            await self._send_again(provider, task, attempt)
-        elif not self._can_call_back(provider):
-            await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)  # no news can ever come
+            await self._look(task, attempt)  # news told its id meanwhile
         else:
-            await self._note_look(task, looks=task.looks, wake_in_s=self._until_deadline_s(task))
-
-    def _can_call_back(self, provider: Provider) -> bool:
-        return provider.capabilities.calls_back and self._context.settings.public_url is not None
-
-    async def _send_again(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
-        answer_in_s = provider.capabilities.submit_timeout_s + ANSWER_MARGIN_S
-        async with self._context.database.transaction() as connection:
-            closed = dict(await gates.closed_gates(connection))
-            is_closed = gates.STORAGE in closed or provider.name in closed
-            if not is_closed and not await tasks.note_send(
-                connection, task.id, attempt.number, answer_in_s=answer_in_s
-            ):
-                return  # it has moved on
-        if is_closed:
-            await self._note_look(task, looks=task.looks, wake_in_s=CLOSED_LOOK_S)
-            return
-        news = await self._dispatch.try_send(provider, task, attempt)
-        await self._advance.advance(news)
-        if news.setback is not None:
-            gap_s = max(2.0**attempt.sends, news.retry_after_s or 0.0)
-            await self._note_look(task, looks=task.looks, wake_in_s=min(gap_s, 60.0))
-
-    async def _look_up(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
-        try:
-            update = await provider.look_up(task.reference_of(attempt))
-        except ProviderError as error:
-            self._count(provider.name, error.code)
-            if _is_past(task.deadline_at, task.now):
-                await self._to_review(task, ReviewReason.SUBMIT_UNCERTAIN)
-            else:
-                await self._note_look(task, looks=task.looks, wake_in_s=CLOSED_LOOK_S)
-            return
-        self._count(provider.name, update.status if update else "absent")
-        if update is not None:
-            await self._take(task, attempt, update)
-        elif task.looks + 1 >= ABSENT_LOOKS:
-            await self._advance.advance(News(task.id, attempt.number, setback=Setback.PROVED_ABSENT))
-        else:
-            delay_s = max(provider.capabilities.visibility_delay_s, 1.0)
-            await self._note_look(task, looks=task.looks + 1, wake_in_s=delay_s)
+            await self._uncertain.clear_up(provider, task, attempt)
 
     async def _look(self, task: TaskRow, attempt: AttemptRow) -> None:
         """Poll an accepted task; at its deadline this is the last look."""
-        provider = self._context.provider(task.provider)
+        provider = self._context.provider(attempt.provider)
         is_only_stored_late = task.state is State.REVIEW and attempt.outcome is AttemptOutcome.SUCCEEDED
-        if is_only_stored_late and not _is_past(task.decide_by, task.now):
-            await self._archive_after_all(task)
+        if is_only_stored_late and not is_past(task.decide_by, task.now):
+            await self._archive_after_all(task, attempt)
             return
-        is_late = _is_past(task.deadline_at, task.now)
+        is_late = is_past(task.deadline_at, task.now)
         if task.cancel_requested_at is not None and await self._cancel(provider, task, attempt):
             return
         update = await self._poll(provider, task, attempt)
-        if update is not None and update.status not in (UpdateStatus.QUEUED, UpdateStatus.RUNNING):
-            await self._take(task, attempt, update)
+        is_open = update is None or update.status in (UpdateStatus.QUEUED, UpdateStatus.RUNNING)
+        is_found = attempt.provider_ref is None and task.state is State.REVIEW
+        if update is not None and (is_found or not is_open):
+            await self._looks.take(task, attempt, update)
             return
         if task.state is State.REVIEW:
             await self._tend_review(task, attempt, update)
         elif is_late:
             await self._cancel(provider, task, attempt)
-            await self._to_review(task, ReviewReason.DEADLINE)
+            await self._looks.to_review(task, ReviewReason.DEADLINE)
         else:
             await self._go_on(task, attempt, update)
 
     async def _poll(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> ProviderUpdate | None:
         """One look; None where it says nothing (an error, or an id that we never learned)."""
-        capabilities = provider.capabilities
+        if attempt.provider_ref is None:
+            return await self._uncertain.find(provider, task, attempt)
+        if not provider.capabilities.can_poll:
+            return None
         try:
-            if attempt.provider_ref is not None and capabilities.can_poll:
-                update: ProviderUpdate | None = await provider.poll(task.reference_of(attempt))
-            elif attempt.provider_ref is None and capabilities.after_uncertain is AfterUncertain.LOOK_UP:
-                update = await provider.look_up(task.reference_of(attempt))
-            else:
-                return None
+            update = await provider.poll(task.reference_of(attempt))
         except ProviderError as error:
-            self._count(provider.name, error.code)
+            count(provider.name, error.code)
             log.warning("poll_failed", task_id=str(task.id), provider=provider.name, excerpt=error.excerpt)
             return None
-        self._count(provider.name, update.status if update else "absent")
+        count(provider.name, update.status)
         return update
-
-    async def _take(self, task: TaskRow, attempt: AttemptRow, update: ProviderUpdate) -> None:
-        try:
-            update = await self._dispatch.stage(task.id, attempt.number, update)
-        except AssetError as error:
-            await self._dispatch.close_storage(error)
-            return
-        await self._advance.advance(News(task.id, attempt.number, update=update))
 
     async def _go_on(self, task: TaskRow, attempt: AttemptRow, update: ProviderUpdate | None) -> None:
         """The task runs on: plan the next look, or hand it to a person after too many without progress."""
         async with self._context.database.connection() as connection:
-            pace = await self._context.paces.pace(connection, task.provider, task.upstream_model)
+            pace = await self._context.paces.pace(connection, attempt.provider, attempt.upstream_model)
         looks = _looks_after(task, attempt, update, pace)
-        if looks >= MAX_LOOKS_WITHOUT_PROGRESS and not await self._is_provider_stuck(task.provider):
-            await self._to_review(task, ReviewReason.NO_PROGRESS)
+        if looks >= MAX_LOOKS_WITHOUT_PROGRESS and not await self._is_provider_stuck(attempt.provider):
+            await self._looks.to_review(task, ReviewReason.NO_PROGRESS)
             return
         gap_s = next_look_s(pace, max(looks, 1))
         if task.deadline_at is not None:
             gap_s = min(gap_s, max((task.deadline_at - task.now).total_seconds(), 1.0))
         if update is None:
-            await self._note_look(task, looks=looks, wake_in_s=gap_s)
+            await self._looks.note(task, looks=looks, wake_in_s=gap_s)
             return
         news = News(task.id, attempt.number, update=update, looks=looks, wake_in_s=gap_s)
         await self._advance.advance(news)
@@ -232,7 +180,7 @@ class Check:
 
     async def _tend_review(self, task: TaskRow, attempt: AttemptRow, update: ProviderUpdate | None) -> None:
         """Undecided for too long: released at the operator's cost. Else genuine news moves it by itself."""
-        if _is_past(task.decide_by, task.now):
+        if is_past(task.decide_by, task.now):
             ending = Ending(
                 task.id,
                 task.attempt,
@@ -244,10 +192,18 @@ class Check:
             with contextlib.suppress(StaleAttempt):  # news ended it meanwhile
                 await self._settle.settle(ending)
             return
+        if update is not None and await self._is_asked_for(task):
+            await self._looks.take(task, attempt, update)
+            return
         decide_in_s = (task.decide_by - task.now).total_seconds() if task.decide_by else REVIEW_LOOK_S
-        await self._note_look(task, looks=task.looks, wake_in_s=max(min(REVIEW_LOOK_S, decide_in_s), 1.0))
+        await self._looks.note(task, looks=task.looks, wake_in_s=max(min(REVIEW_LOOK_S, decide_in_s), 1.0))
 
-    async def _archive_after_all(self, task: TaskRow) -> None:
+    async def _is_asked_for(self, task: TaskRow) -> bool:
+        """Whether a person had this look made: then that it still runs is news, and it gets its time again."""
+        async with self._context.database.connection() as connection:
+            return await decisions.is_check_asked(connection, task.id, task.version)
+
+    async def _archive_after_all(self, task: TaskRow, attempt: AttemptRow) -> None:
         """The pictures are known and only our storage stood in the way: try again once it lets us."""
         async with self._context.database.transaction() as connection:
             if gates.STORAGE in dict(await gates.closed_gates(connection)):
@@ -256,41 +212,9 @@ class Check:
                 return
             changes = Changes(await tasks.lock_tasks(connection, [task.id]))
             if changes.rows[task.id].version == task.version:
-                lifetime_s = self._context.lifetime_s(task.provider)
+                lifetime_s = self._context.lifetime_s(attempt.provider)
                 changes.move(task.id, State.ARCHIVING, cause="look", wake_in_s=0.0, lifetime_s=lifetime_s)
                 await changes.write(connection)
-
-    async def _to_review(self, task: TaskRow, reason: ReviewReason) -> None:
-        decide_in_s = self._context.settings.decide_by_s
-        async with self._context.database.transaction() as connection:
-            changes = Changes(await tasks.lock_tasks(connection, [task.id]))
-            row = changes.rows[task.id]
-            if row.version != task.version:
-                return
-            changes.move(
-                task.id,
-                State.REVIEW,
-                cause="look",
-                wake_in_s=min(REVIEW_LOOK_S, decide_in_s),
-                review_reason=reason,
-                decide_in_s=decide_in_s,
-            )
-            await changes.write(connection)
-
-    async def _note_look(self, task: TaskRow, *, looks: int, wake_in_s: float) -> None:
-        async with self._context.database.transaction() as connection:
-            note = {"id": task.id, "version": task.version, "looks": looks, "wake_in_s": wake_in_s}
-            await tasks.note_progress(connection, [note])
-
-    def _until_deadline_s(self, task: TaskRow) -> float:
-        return max((task.deadline_at - task.now).total_seconds(), 1.0) if task.deadline_at else REVIEW_LOOK_S
-
-    def _count(self, provider_name: str, result: str) -> None:
-        POLLS.labels(provider_name, result).inc()
-
-
-def _is_past(moment: datetime | None, now: datetime) -> bool:
-    return moment is not None and moment <= now
 
 
 def _looks_after(task: TaskRow, attempt: AttemptRow, update: ProviderUpdate | None, pace: Pace) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -13,10 +12,10 @@ from safelight.assets.store import staging_key
 from safelight.db import gates, inbox, tasks
 from safelight.db.group import Group
 from safelight.db.tasks import AttemptRow, TaskRow
+from safelight.domain.capacity import free_of, rate_window
 from safelight.domain.failure import TREATMENTS, Failure, FailureClass
 from safelight.domain.news import Setback
 from safelight.domain.provider import (
-    Capabilities,
     Origin,
     Output,
     Provider,
@@ -25,6 +24,7 @@ from safelight.domain.provider import (
     Trust,
     UpdateStatus,
 )
+from safelight.domain.routes import RATE_LIMITED
 from safelight.domain.schedule import retry_after_s
 from safelight.errors import (
     AssetError,
@@ -33,9 +33,11 @@ from safelight.errors import (
     ProviderUnavailable,
     SubmissionUncertain,
 )
-from safelight.lifecycle.advance import RATE_LIMITED, Advance, News
+from safelight.lifecycle.advance import RESTORED, Advance, News
 from safelight.lifecycle.context import Context
-from safelight.telemetry import GATES_CLOSED, SENDS, point
+from safelight.lifecycle.handover import PUBLIC_URL_NEEDED, Handover, Pictures
+from safelight.lifecycle.progress import ProgressNotes
+from safelight.telemetry import SENDS, point
 
 log = structlog.get_logger()
 
@@ -43,16 +45,25 @@ ANSWER_MARGIN_S = 30.0
 """Added to the declared time-out: until then a submit may still record its answer."""
 SEND_WITHIN_S = 20.0
 """A send starts this soon after its claim or not at all; the rest of the lease is for the call."""
-NO_LIMIT = 1_000_000
 TOO_LATE = "too_late"
-"""Turned away by ourselves: the provider has no part in it."""
+STORAGE_FAILED = "storage"
+MAX_FAULTS = 5
+"""Calls in a row that fail upstream (its own faults, time-outs, answers that say nothing) before the breaker opens.
+
+In a row, and not a share over a window: that is one number for all workers, reached within seconds at any traffic, and
+chance does no harm, since the breaker first closes for a second and one good probe opens it. A run that fails after it
+was accepted does not count: the prompt may be to blame, and one customer must not stop the others.
+"""
+FAULTS = "faults"
+OURS = frozenset({TOO_LATE, STORAGE_FAILED, PUBLIC_URL_NEEDED, RESTORED})
+"""Why we turn a send away ourselves: the provider has no part in it, and its gate stays as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A task with its committed attempt, to be sent now; `claimed_at` is a monotonic time in seconds.
 
-    `is_probe` says that the provider's gate has failures behind it, which a success forgets.
+    `is_probe` says that the provider's gate has failures or faults behind it, which a success forgets.
     """
 
     task: TaskRow
@@ -75,6 +86,7 @@ class Dispatch:
     def __init__(self, context: Context, advance: Advance) -> None:
         self._context = context
         self._advance = advance
+        self._handover = Handover(context)
         self._unmatched: Group[tuple[str, str], list[bytes]] = Group(
             context.database, inbox.unmatched, name="unmatched"
         )
@@ -90,48 +102,81 @@ class Dispatch:
             closed = dict(await gates.closed_gates(connection))
             if gate.is_closed or gates.STORAGE in closed:
                 return Claims([], is_limited=False)
-            window_s, most = _rate(capabilities)
+            window_s, _ = rate_window(capabilities)
             taken = await tasks.capacity_taken(connection, provider_name, window_s=window_s)
-            calls_free = min(room, capabilities.max_calls - taken.calls, most - taken.sent)
-            if gate.failures:
-                calls_free = min(calls_free, 1 - min(taken.calls, 1))  # one probe at a time
-            images_free = (
-                NO_LIMIT if capabilities.max_active is None else capabilities.max_active - taken.images
-            )
-            if calls_free < 1 or images_free < 1:
+            free = free_of(capabilities, taken, is_probing=gate.failures > 0)
+            calls_free = min(room, free.calls)
+            if calls_free < 1 or free.images < 1:
                 return Claims([], is_limited=True)
             claimed = await tasks.claim_fairest(
                 connection,
                 provider_name,
                 calls_free=calls_free,
-                images_free=images_free,
+                images_free=free.images,
                 is_idle=taken.images == 0,
                 answer_in_s=capabilities.submit_timeout_s + ANSWER_MARGIN_S,
+                retired=self._context.routing.retired(provider_name, gate.now.date()),
             )
         now = time.monotonic()
-        items = [Claim(task, attempt, now, is_probe=gate.failures > 0) for task, attempt in claimed]
+        is_probe = gate.failures > 0 or gate.faults > 0
+        items = [Claim(task, attempt, now, is_probe=is_probe) for task, attempt in claimed]
         return Claims(items, is_limited=bool(items) and len(items) >= calls_free)
 
     async def send(self, claim: Claim) -> None:
         """T3: call the provider and record what came of it. Whatever happens, the row says what is known."""
-        provider = self._context.provider(claim.task.provider)
+        provider = self._context.provider(claim.attempt.provider)
         point("before_send")
-        if time.monotonic() - claim.claimed_at > SEND_WITHIN_S:
+        if claim.attempt.number <= claim.task.look_until:
+            # This database was restored: the attempt may have been made already, by a safelight that we forgot.
+            news = News(
+                claim.task.id,
+                claim.attempt.number,
+                setback=Setback.NO_ANSWER,
+                reason=RESTORED,
+                excerpt=RESTORED,
+            )
+        elif time.monotonic() - claim.claimed_at > SEND_WITHIN_S:
             late = ProviderUnavailable("the claim is too old to be sent", reason=TOO_LATE)
             news = self.news_of_error(claim.task, claim.attempt, late)
         else:
             news = await self.try_send(provider, claim.task, claim.attempt)
         point("after_send")
-        await self._advance.advance(news)
+        await self._record(claim, news)
         await self._tend_gate(provider.name, news, is_probe=claim.is_probe)
         await self._match_unmatched(news, provider)
+
+    async def _record(self, claim: Claim, news: News) -> None:
+        """Write down what came of a send; if that fails, the log at least says what the upstream told."""
+        try:
+            await self._advance.advance(news)
+        except BaseException:
+            update = news.update
+            log.error(
+                "answer_not_recorded",
+                task_id=str(claim.task.id),
+                attempt=claim.attempt.number,
+                provider=claim.attempt.provider,
+                provider_ref=update.provider_ref if update else None,
+                outcome=update.status if update else news.setback,
+            )
+            raise
 
     async def try_send(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> News:
         """One HTTP try; every outcome is news. Pictures in the answer are staged before it is recorded."""
         try:
-            update = await provider.submit(self._submission(provider, task, attempt))
+            pictures = await self._handover.load(provider, task)
+        except AssetError as error:
+            return await self._without_inputs(task, attempt, error)
+        except ProviderRefused as error:
+            return self.news_of_error(task, attempt, error)
+        notes = ProgressNotes(self._context.database, task)
+        submission = self._submission(provider, task, attempt, pictures)
+        try:
+            update = await provider.submit(replace(submission, report=notes.report))
         except ProviderError as error:
             return self.news_of_error(task, attempt, error)
+        finally:
+            await notes.close()
         SENDS.labels(provider.name, update.status).inc()
         try:
             update = await self.stage(task.id, attempt.number, update)
@@ -143,6 +188,15 @@ class Dispatch:
                 task.id, attempt.number, setback=Setback.NO_ANSWER, reason="storage", excerpt="staging failed"
             )
         return News(task.id, attempt.number, update=update)
+
+    async def _without_inputs(self, task: TaskRow, attempt: AttemptRow, error: AssetError) -> News:
+        """The inputs cannot be read: nothing went out, and neither provider nor attempt is to blame."""
+        log.error("inputs_unreadable", task_id=str(task.id), reason=error.reason, detail=str(error))
+        if error.reason == STORAGE_FAILED:
+            await self.close_storage(error)
+        # A single file that is gone must not stop everybody: its task alone waits, and fails in the end.
+        away = ProviderUnavailable("the inputs cannot be read", reason=STORAGE_FAILED)
+        return self.news_of_error(task, attempt, away)
 
     async def stage(self, task_id: UUID, attempt: int, update: ProviderUpdate) -> ProviderUpdate:
         """Put pictures that came inside an answer into our storage, so that a death now costs nothing."""
@@ -168,6 +222,8 @@ class Dispatch:
         hint = replace(update, status=UpdateStatus.HINT, outputs=())
         if provider.capabilities.trust is Trust.HINT:
             return hint
+        if self._context.is_observed(provider.name):
+            return update  # nothing is done with its pictures
         try:
             return await self.stage(task_id, attempt, update)
         except AssetError as error:
@@ -176,12 +232,13 @@ class Dispatch:
 
     def news_of_error(self, task: TaskRow, attempt: AttemptRow, error: ProviderError) -> News:
         """What a failed submit says about the attempt. The one question: may it have been accepted?"""
-        SENDS.labels(task.provider, error.code).inc()
+        SENDS.labels(attempt.provider, error.code).inc()
         log.warning(
             "send_failed",
             task_id=str(task.id),
-            provider=task.provider,
+            provider=attempt.provider,
             code=error.code,
+            detail=str(error),
             excerpt=error.excerpt,
         )
         if isinstance(error, ProviderRefused):
@@ -214,16 +271,19 @@ class Dispatch:
             )
         log.error("storage_unavailable", reason=error.reason, closed_s=round(for_s, 1))
 
-    def _submission(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> Submission:
+    def _submission(
+        self, provider: Provider, task: TaskRow, attempt: AttemptRow, pictures: Pictures
+    ) -> Submission:
         return Submission(
             reference=attempt.reference,
-            upstream_model=task.upstream_model,
+            upstream_model=attempt.upstream_model,
             operation=task.operation,
             prompt=task.prompt,
             n=task.n,
             size=task.size,
             aspect_ratio=task.aspect_ratio,
-            images=task.images,
+            images=pictures.images,
+            mask=pictures.mask,
             options=task.options,
             callback_url=self._callback_url(provider, task, attempt),
         )
@@ -236,14 +296,25 @@ class Dispatch:
         return f"{public_url.rstrip('/')}/callbacks/{provider.name}/{token}"
 
     async def _tend_gate(self, provider_name: str, news: News, *, is_probe: bool) -> None:
-        """429 closes the shared gate; an environment fault counts towards the breaker; an answer opens it."""
+        """429 closes the shared gate; what is not the task's own counts towards the breaker; an answer opens it."""
         reason = _gate_reason(news)
-        if reason is None:
-            if news.setback is None and is_probe:
-                await self._open_gate(provider_name)
+        if reason in OURS:
             return
-        if reason == TOO_LATE:
-            return
+        if reason is not None:
+            await self._close_gate(provider_name, news, reason)
+        elif _is_fault(news):
+            await self._count_fault(provider_name, news)
+        elif is_probe:
+            await self._open_gate(provider_name)
+
+    async def _count_fault(self, provider_name: str, news: News) -> None:
+        """Enough faults in a row open the breaker, and so does a single one of a probe."""
+        async with self._context.database.transaction() as connection:
+            faults, failures = await gates.count_fault(connection, provider_name)
+        if faults >= MAX_FAULTS or failures:
+            await self._close_gate(provider_name, news, FAULTS)
+
+    async def _close_gate(self, provider_name: str, news: News, reason: str) -> None:
         # A limit with a time to wait is no failure: after it the provider takes as many as before.
         is_failure = reason != RATE_LIMITED or news.retry_after_s is None
         async with self._context.database.transaction() as connection:
@@ -252,20 +323,19 @@ class Dispatch:
             await gates.close_gate(
                 connection, provider_name, for_s=for_s, reason=reason, is_failure=is_failure
             )
-        GATES_CLOSED.labels(provider_name).set(1)
         level = log.warning if reason == RATE_LIMITED else log.error
         level("gate_closed", provider=provider_name, reason=reason, closed_s=round(for_s, 1))
 
     async def _open_gate(self, provider_name: str) -> None:
         async with self._context.database.connection() as connection:
             await gates.open_gate(connection, provider_name)
-        GATES_CLOSED.labels(provider_name).set(0)
         log.info("gate_opened", provider=provider_name)
 
     async def _match_unmatched(self, news: News, provider: Provider) -> None:
         """Apply callbacks that came before this provider_ref was known."""
         ref = news.update.provider_ref if news.update else None
-        if ref is None or not provider.capabilities.calls_back:
+        is_heard = provider.capabilities.calls_back and not self._context.is_observed(provider.name)
+        if ref is None or not is_heard:
             return
         bodies = await self._unmatched.do((provider.name, ref))
         for raw in bodies:
@@ -274,8 +344,8 @@ class Dispatch:
 
 
 def _gate_reason(news: News) -> str | None:
-    """Why the provider's gate must close; None if the news is no reason."""
-    if news.setback is Setback.TURNED_AWAY:
+    """Why the provider's gate must close, or would if the reason were not ours; None if the news is no reason."""
+    if news.setback is Setback.TURNED_AWAY or news.reason in OURS:
         return news.reason
     failure = news.update.failure if news.update else None
     if failure is not None and TREATMENTS[failure.failure_class].opens_breaker:
@@ -283,10 +353,8 @@ def _gate_reason(news: News) -> str | None:
     return None
 
 
-def _rate(capabilities: Capabilities) -> tuple[float, int]:
-    """A declared rate as whole calls in a window of seconds: 0.5 a second is 1 in 2 s, 2.5 is 3 in 1.2 s."""
-    rate = capabilities.calls_per_s
-    if rate is None:
-        return 1.0, NO_LIMIT
-    most = math.ceil(rate)
-    return most / rate, most
+def _is_fault(news: News) -> bool:
+    """Whether a call failed upstream in a way that says nothing against the task."""
+    failure = news.update.failure if news.update else None
+    is_own_fault = failure is not None and failure.failure_class is FailureClass.UPSTREAM_FAULT
+    return is_own_fault or news.setback is Setback.NO_ANSWER

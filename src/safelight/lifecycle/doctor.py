@@ -1,45 +1,38 @@
-"""Audit our own books: ledger, states, attempts, inbox and stored bytes. It reads, and changes nothing."""
+"""Audit our own books: ledger, states, attempts, inbox, wake-ups and stored bytes. It reads, and changes nothing."""
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import Any
 
-from safelight.assets.pictures import PictureLimits, PicturePool
+import asyncpg
+
 from safelight.assets.store import AssetStore
 from safelight.db import audit
+from safelight.db.auditlog import verify_chain
 from safelight.db.database import Database
+from safelight.db.inbox import MAX_BODIES_PER_ATTEMPT
+from safelight.domain.failure import MAX_ATTEMPTS_IN_ALL, MAX_SENDS
 from safelight.domain.task import TERMINAL, TRANSITIONS
 from safelight.errors import AssetError
 from safelight.lifecycle.accept import KEEP_KEY_S
-
-STRAY_AFTER = timedelta(hours=48)
-"""Bytes are stored before their row, so young ones without a row are nothing unusual."""
-
-THUMBNAILS = "thumbnails/"
-"""Made when first asked for, and may go at any time: no row speaks of them."""
+from safelight.lifecycle.checks import CHECKS, AskedOf, Check
+from safelight.lifecycle.readback import faulty_pictures
+from safelight.lifecycle.strays import Strays
 
 LATE_S = 300.0
 UNWOKEN_S = 120.0 + 60.0
 """Two minutes beyond the longest lease."""
-
-_BATCH = 1_000
-_AT_ONCE = 4
-# The length is compared with the row; a limit of today says nothing about a picture of yesterday.
-_LIMITS = PictureLimits(max_bytes=1 << 40)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One invariant, and the name under which a finding tells of it."""
-
-    name: str
-    invariant: str
-    is_about_bytes: bool = False
+UNATTENDED_S = 60.0
+"""At least so long something is due before the absence of a job says anything."""
+STUCK_S = 600.0
+CONCURRENT_CALLBACKS = 10
+"""Callbacks of one attempt that may come at the same moment, before any of them is counted."""
+SHOWN = 20
+"""Findings of one check that are told; beyond that they are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,56 +45,122 @@ class Finding:
     is_information: bool = False
 
 
-CHECKS: tuple[Check, ...] = (
-    Check("balances", "An account has what its entries add up to, and is never overdrawn."),
-    Check("holds", "What an account has held is the sum of the holds of its open tasks."),
-    Check("open_tasks", "An account counts its open tasks rightly."),
-    Check("entries", "A task has exactly one hold, and at most one entry that settles it."),
-    Check("settlements", "A task that has ended has one settlement: captured + released = held."),
-    Check("captures", "What was captured is the price of the pictures that were delivered."),
-    Check("history", "A history is a path along the arrows, one version a step, to the state of the row."),
-    Check("endings", "A task ends once."),
-    Check("receipts", "A task was accepted under exactly one idempotency key."),
-    Check(
-        "attempts", "Every call has its intent, numbered without a hole, and only the current one is open."
-    ),
-    Check("provider_refs", "No two attempts share an id of their provider."),
-    Check("callbacks", "A callback changes an attempt once for each status, and only one that was made."),
-    Check("overdue", "Every open task is woken in time, and none stays past its deadlines."),
-    Check("reviews", "What waits for a person is seen."),
-    Check("assets", "The bytes of every picture are there, unchanged, and decode.", is_about_bytes=True),
-    Check("strays", "Stored bytes belong to a picture or to an open task."),
-)
-_INFORMATION = frozenset({"reviews"})
-_IN_THE_STORE = frozenset({"assets", "strays"})
+@dataclass(slots=True)
+class Outcome:
+    """What came of one check: rows looked at, seconds, the first findings, and how many `more` there are.
+
+    `trouble` says why the check could not be made to its end.
+    """
+
+    check: Check
+    rows: int = 0
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+    more: int = 0
+    trouble: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing speaks against the books."""
+        return not self.trouble and not self.more and all(found.is_information for found in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What is audited. `providers` are the provider keys in use; None where they are not known."""
+
+    database: Database
+    store: AssetStore
+    providers: Sequence[str] | None = None
+    sweep_interval_s: float = 30.0
 
 
 def checks(*, with_bytes: bool = True) -> tuple[Check, ...]:
-    """The checks that `examine` makes."""
+    """The checks that are made."""
     return tuple(check for check in CHECKS if with_bytes or not check.is_about_bytes)
 
 
 async def examine(
     database: Database, store: AssetStore, *, with_bytes: bool = True
 ) -> AsyncGenerator[Finding, None]:
-    """Everything that is wrong, check by check, while the service may be running.
+    """Everything that is found, check by check, while the service may be running."""
+    async with aclosing(audit_books(Books(database, store), with_bytes=with_bytes)) as outcomes:
+        async for outcome in outcomes:
+            for finding in outcome.findings:
+                yield finding
+            if outcome.trouble:
+                yield Finding(outcome.check.name, "the check", outcome.trouble)
 
-    `with_bytes` reads every picture back, which takes a while. Each check sees one moment, in bounded memory.
+
+async def audit_books(
+    books: Books, *, with_bytes: bool = True, shown: int = SHOWN
+) -> AsyncGenerator[Outcome, None]:
+    """Make each check, and tell what came of it.
+
+    `with_bytes` reads every picture back, which takes longest. What a check holds in memory is bounded, whatever it
+    looks at and finds; it looks at a moment, or at one moment for each range of tasks.
     """
+    values = _values(books)
     for check in checks(with_bytes=with_bytes):
-        if check.name in _IN_THE_STORE:
+        if check.asked_of is AskedOf.PROVIDERS and books.providers is None:
             continue
-        async with aclosing(audit.ask(database, check.name, _VALUES)) as rows:
-            async for subject, detail in rows:
-                yield Finding(check.name, subject, detail, is_information=check.name in _INFORMATION)
-    if with_bytes:
-        async for finding in _examine_assets(database, store):
-            yield finding
-    async for finding in _find_strays(database, store):
-        yield finding
+        yield await _make(check, books, values, shown)
 
 
-def _values() -> dict[str, Any]:
+async def _make(check: Check, books: Books, values: dict[str, Any], shown: int) -> Outcome:
+    outcome, began = Outcome(check), time.monotonic()
+    try:
+        async with aclosing(_ask(check, books, values)) as answers:
+            async for answer in answers:
+                outcome.rows += answer.rows
+                _take(outcome, answer.found, shown)
+    except (asyncpg.PostgresError, AssetError, OSError) as error:
+        outcome.trouble = f"it could not be made: {str(error)[:300]}"
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _take(outcome: Outcome, found: Sequence[tuple[str, str, bool]], shown: int) -> None:
+    room = max(shown - len(outcome.findings), 0)
+    outcome.findings.extend(
+        Finding(outcome.check.name, subject, detail, is_information=is_information)
+        for subject, detail, is_information in found[:room]
+    )
+    outcome.more += sum(not is_information for _, _, is_information in found[room:])
+
+
+async def _ask(check: Check, books: Books, values: dict[str, Any]) -> AsyncGenerator[audit.Answer, None]:
+    answers: AsyncIterator[audit.Answer]
+    match check.asked_of:
+        case AskedOf.TASKS | AskedOf.ACCOUNTS:
+            answers = audit.ask_ranges(books.database, check.name, values, of=check.asked_of.value)
+        case AskedOf.ALL | AskedOf.PROVIDERS:
+            answers = audit.ask_once(books.database, check.name, values)
+        case AskedOf.AUDIT_LOG:
+            answers = _walk_chain(books.database)
+        case AskedOf.PICTURES:
+            answers = faulty_pictures(books.database, books.store)
+        case AskedOf.STORE:
+            answers = _list_store(books.database, books.store)
+    async for answer in answers:
+        yield answer
+
+
+async def _walk_chain(database: Database) -> AsyncGenerator[audit.Answer, None]:
+    async with database.connection() as connection:
+        chain = await verify_chain(connection)
+    found = [] if chain.broken_id is None else [(f"line {chain.broken_id}", chain.fault, False)]
+    yield audit.Answer(chain.lines, found)
+
+
+async def _list_store(database: Database, store: AssetStore) -> AsyncGenerator[audit.Answer, None]:
+    strays = Strays(database, store)
+    async for key in strays.find():
+        yield audit.Answer(0, [(f"object {key}", "belongs to no picture and no open task", False)])
+    yield audit.Answer(strays.examined, ())
+
+
+def _values(books: Books) -> dict[str, Any]:
     arrows = [(source, target) for source, targets in TRANSITIONS.items() for target in targets]
     return {
         "sources": [source.value for source, _ in arrows],
@@ -110,63 +169,11 @@ def _values() -> dict[str, Any]:
         "keep_s": KEEP_KEY_S,
         "late_s": LATE_S,
         "unwoken_s": UNWOKEN_S,
+        "unattended_s": max(UNATTENDED_S, 2.0 * books.sweep_interval_s),
+        "stuck_s": STUCK_S,
+        "max_sends": MAX_SENDS,
+        "max_attempts": MAX_ATTEMPTS_IN_ALL,
+        "max_callbacks": MAX_BODIES_PER_ATTEMPT + CONCURRENT_CALLBACKS,
+        "providers": list(books.providers or ()),
+        "guards": list(audit.guards()),
     }
-
-
-_VALUES = _values()
-
-
-async def _examine_assets(database: Database, store: AssetStore) -> AsyncIterator[Finding]:
-    pool = PicturePool(timeout_s=60.0, limits=_LIMITS)
-    try:
-        async for batch in audit.asset_batches(database):
-            for start in range(0, len(batch), _AT_ONCE):
-                for finding in await _judge(batch[start : start + _AT_ONCE], store, pool):
-                    yield finding
-    finally:
-        await pool.aclose()
-
-
-async def _judge(rows: Sequence[audit.AssetRow], store: AssetStore, pool: PicturePool) -> list[Finding]:
-    faults = await asyncio.gather(*(_fault_of(row, store, pool) for row in rows))
-    return [
-        Finding("assets", f"asset {row.id} of task {row.task_id}", fault)
-        for row, fault in zip(rows, faults, strict=True)
-        if fault is not None
-    ]
-
-
-async def _fault_of(row: audit.AssetRow, store: AssetStore, pool: PicturePool) -> str | None:
-    try:
-        data = await store.get(row.store_key)
-        if len(data) != row.bytes:
-            return f"has {len(data)} bytes instead of {row.bytes}"
-        picture = await pool.check(data)
-    except AssetError as error:
-        return f"cannot be read: {error.reason} ({error})"
-    if picture.sha256 != row.sha256:
-        return f"has the hash {picture.sha256.hex()} instead of {row.sha256.hex()}"
-    if (picture.width, picture.height) != (row.width, row.height):
-        return f"is {picture.width}x{picture.height} instead of {row.width}x{row.height}"
-    if picture.content_type != row.content_type:
-        return f"is {picture.content_type} instead of {row.content_type}"
-    return None
-
-
-async def _find_strays(database: Database, store: AssetStore) -> AsyncIterator[Finding]:
-    oldest = (await database.now() - STRAY_AFTER).timestamp()
-    old: list[str] = []
-    async for key, _, modified in store.keys():
-        if modified < oldest and not key.startswith(THUMBNAILS):
-            old.append(key)
-        if len(old) == _BATCH:
-            for finding in await _strays_among(database, old):
-                yield finding
-            old = []
-    for finding in await _strays_among(database, old):
-        yield finding
-
-
-async def _strays_among(database: Database, keys: list[str]) -> list[Finding]:
-    ownerless = await audit.ownerless_keys(database, keys) if keys else []
-    return [Finding("strays", f"object {key}", "belongs to no picture and no open task") for key in ownerless]

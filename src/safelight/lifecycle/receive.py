@@ -15,7 +15,9 @@ from safelight.domain.provider import Provider, ProviderUpdate
 from safelight.errors import CallbackRejected
 from safelight.lifecycle.advance import Advance, Callback, News
 from safelight.lifecycle.context import Context
+from safelight.lifecycle.counting import CallbackCounts
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.notices import UNKNOWN
 from safelight.telemetry import CALLBACKS, point
 
 log = structlog.get_logger()
@@ -30,6 +32,7 @@ class Receive:
         self._context = context
         self._advance = advance
         self._dispatch = dispatch
+        self._counts = CallbackCounts(context.database)
         self._logged_at: dict[tuple[str, str], float] = {}
 
     async def receive(
@@ -52,10 +55,19 @@ class Receive:
             label = provider_name if provider else "unknown"
             CALLBACKS.labels(label, rejected.reason).inc()
             self._log_rejected(label, rejected.reason)
+            if provider is not None:
+                self._counts.add(provider_name, rejected.reason)
             raise
         point("after_verify")
-        verdict = await self._apply(provider, token, update, raw)
+        # What was proved and read are the true bytes; what is kept has no secret in it.
+        verdict = await self._apply(provider, token, update, provider.keepable(raw))
         CALLBACKS.labels(provider_name, verdict).inc()
+        if verdict is Verdict.UNKNOWN:
+            self._counts.add(provider_name, UNKNOWN)
+
+    async def aclose(self) -> None:
+        """Write the counts that are still in hand."""
+        await self._counts.aclose()
 
     def _log_rejected(self, label: str, reason: str) -> None:
         """All are counted; at most one a second of each kind is logged, so that a flood fills no disk."""
@@ -65,7 +77,7 @@ class Receive:
             log.warning("callback_rejected", provider=label, reason=reason)
 
     async def _apply(
-        self, provider: Provider, token: str | None, update: ProviderUpdate, raw: bytes
+        self, provider: Provider, token: str | None, update: ProviderUpdate, body: bytes
     ) -> Verdict:
         if token is not None:
             named = self._context.tokens.read(token)
@@ -76,10 +88,10 @@ class Receive:
         else:
             named = await self._find_by_ref(provider.name, update.provider_ref)
             if named is None:
-                return await self._keep_unmatched(provider.name, update, raw)
+                return await self._keep_unmatched(provider.name, update, body)
         task_id, number = named
         update = await self._dispatch.believable(provider, task_id, number, update)
-        news = News(task_id, number, update=update, callback=Callback(provider.name, raw))
+        news = News(task_id, number, update=update, callback=Callback(provider.name, body))
         return await self._advance.advance(news)
 
     async def _belongs(self, named: tuple[UUID, int], provider_name: str) -> bool:
@@ -92,9 +104,9 @@ class Receive:
         async with self._context.database.connection() as connection:
             return await tasks.attempt_of_provider_ref(connection, provider_name, provider_ref)
 
-    async def _keep_unmatched(self, provider_name: str, update: ProviderUpdate, raw: bytes) -> Verdict:
+    async def _keep_unmatched(self, provider_name: str, update: ProviderUpdate, body: bytes) -> Verdict:
         row = CallbackRow(
-            provider_name, None, None, update.provider_ref, update.upstream_status, Verdict.UNKNOWN, raw
+            provider_name, None, None, update.provider_ref, update.upstream_status, Verdict.UNKNOWN, body
         )
         async with self._context.database.transaction() as connection:
             if update.provider_ref is not None and await inbox.has_room_for_unmatched(connection):

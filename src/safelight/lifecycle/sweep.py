@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from safelight.db import inbox, tasks
 from safelight.db.gates import STORAGE, closed_gates, gate_failures, open_gate
-from safelight.db.queue import (
-    enqueue_copying,
-    enqueue_permits,
-    providers_with_due_tasks,
-    prune_queue,
-)
+from safelight.db.queue import enqueue_copying, enqueue_permits, providers_with_due_tasks
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
+from safelight.lifecycle.reroute import Reroute
 
 ROOM = 500
 """Rows one pass takes of each kind: a pass stays short, and the next one follows soon."""
@@ -25,9 +21,15 @@ class Sweep:
     def __init__(self, context: Context, check: Check) -> None:
         self._context = context
         self._check = check
+        self._reroute = Reroute(context)
 
     async def wake(self) -> None:
-        """Permits for due tasks and jobs for due copies, as freed capacity, back-offs and leases ask for."""
+        """Permits for due tasks and jobs for due copies, as freed capacity, back-offs and leases ask for.
+
+        What cannot be sent where it waits is taken elsewhere first.
+        """
+        await self._reroute.evacuate()
+        await self._reroute.even_out()
         async with self._context.database.transaction() as connection:
             providers = sorted(self._context.providers)
             due = await providers_with_due_tasks(connection, providers, overdue_s=OVERDUE_S)
@@ -48,8 +50,3 @@ class Sweep:
                 found = await tasks.read_task(connection, task_id)
             if found is not None:
                 await self._check.fail_not_started(found[0])
-
-    async def prune(self) -> None:
-        """Once a day: the queue's own log."""
-        async with self._context.database.connection() as connection:
-            await prune_queue(connection)

@@ -69,12 +69,11 @@ class ComfyUi(DeclaredProvider):
 
     async def _ended(self, attempt: AttemptRef) -> ProviderUpdate | None:
         call = self._declared("poll", self._declaration.poll)
-        history = await self._json("poll", call, self._with_ref(attempt))
-        entry = history.get(str(attempt.provider_ref))
-        return self._finished(str(attempt.provider_ref), entry) if isinstance(entry, Mapping) else None
+        entry = (await self._history("poll", call, self._with_ref(attempt))).get(str(attempt.provider_ref))
+        return None if entry is None else self._finished(str(attempt.provider_ref), entry)
 
     async def _in_line(self, ref: str) -> ProviderUpdate | None:
-        running, pending = await self._queue()
+        running, pending = await self._refs_in_line("poll")
         if ref in running:
             return ProviderUpdate(UpdateStatus.RUNNING, Origin.POLL, upstream_status="running")
         if ref in pending:
@@ -86,29 +85,25 @@ class ComfyUi(DeclaredProvider):
 
     async def look_up(self, attempt: AttemptRef) -> ProviderUpdate | None:
         """Find a graph by our reference, in the queue and in the history."""
-        queue = await self._json("look_up", _QUEUE, {})
-        for place, status in (
-            ("queue_running", UpdateStatus.RUNNING),
-            ("queue_pending", UpdateStatus.QUEUED),
-        ):
-            for item in _items(queue.get(place)):
+        running, pending = await self._queue("look_up")
+        for items, status in ((running, UpdateStatus.RUNNING), (pending, UpdateStatus.QUEUED)):
+            for item in items:
                 if _reference(item) == attempt.reference:
                     return ProviderUpdate(status, Origin.LOOK_UP, provider_ref=str(item[1]))
-        history = await self._json("look_up", _HISTORY, {})
-        for ref, entry in history.items():
-            if isinstance(entry, Mapping) and _reference(entry.get("prompt")) == attempt.reference:
+        for ref, entry in (await self._history("look_up", _HISTORY, {})).items():
+            if _reference(entry["prompt"]) == attempt.reference:
                 return replace(self._finished(ref, entry), origin=Origin.LOOK_UP)
         return None
 
     async def cancel(self, attempt: AttemptRef) -> bool:
         """Take a waiting graph out of the line; a running one is interrupted and the next poll tells."""
         values = self._with_ref(attempt)
-        running, pending = await self._queue()
+        running, pending = await self._refs_in_line("cancel")
         if attempt.provider_ref in pending:
             await self._ask("cancel", _DELETE, values)
-            running, pending = await self._queue()
+            running, pending = await self._refs_in_line("cancel")
             is_gone = attempt.provider_ref not in (*running, *pending)
-            history = await self._json("cancel", self._declared("poll", self._declaration.poll), values)
+            history = await self._history("cancel", self._declared("poll", self._declaration.poll), values)
             return is_gone and str(attempt.provider_ref) not in history
         if attempt.provider_ref in running:
             # Older servers do not read the id and interrupt whatever runs: so only while ours does.
@@ -119,31 +114,44 @@ class ComfyUi(DeclaredProvider):
         """Store one picture upstream under a name of ours; the same name again replaces the same bytes.
 
         Raises:
-            ProviderUnavailable: it could not be stored, and nothing was put into the line.
+            ProviderUnavailable: it could not be stored, or the key was refused; nothing was put into the line.
         """
         name = f"{stem}.{image.content_type.rpartition('/')[2]}"
         values = {"image": {"file": FilePart(image.content_type, image.data, name)}}
         try:
             answer = await self._ask("submit", _UPLOAD, values)
-            stored = parse_object(answer.body)
+            stored = parse_object(answer.body) if answer.status == 200 else {}
         except (ProviderError, Unreadable):
-            raise self._not_uploaded() from None
-        if answer.status != 200 or not isinstance(stored.get("name"), str):
-            raise self._not_uploaded()
+            raise self._not_uploaded("not_sent") from None
+        if not isinstance(stored.get("name"), str):
+            judged = self._interpreter.errors.judge("submit", answer)
+            is_locked = judged is not None and judged.outcome == "credentials"
+            raise self._not_uploaded("credentials" if is_locked else "not_sent")
         return f"{stored['subfolder']}/{stored['name']}" if stored.get("subfolder") else str(stored["name"])
 
-    def _not_uploaded(self) -> ProviderUnavailable:
-        return ProviderUnavailable(
-            f"{self.name} did not take a picture", reason="not_sent", provider=self.name
-        )
+    def _not_uploaded(self, reason: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"{self.name} did not take a picture", reason=reason, provider=self.name)
 
-    async def _queue(self) -> tuple[list[str], list[str]]:
+    async def _refs_in_line(self, phase: Phase) -> tuple[list[str], list[str]]:
         """The ids of the graphs that run and that wait, the next one first."""
-        queue = await self._json("poll", _QUEUE, {})
-        pending = sorted(_items(queue.get("queue_pending")), key=lambda item: _number(item[0]))
-        return [str(item[1]) for item in _items(queue.get("queue_running"))], [
-            str(item[1]) for item in pending
-        ]
+        running, pending = await self._queue(phase)
+        pending.sort(key=lambda item: _number(item[0]))
+        return [str(item[1]) for item in running], [str(item[1]) for item in pending]
+
+    async def _queue(self, phase: Phase) -> tuple[list[list[Any]], list[list[Any]]]:
+        """The items that run and that wait. A gateway's own JSON must not look like an empty line."""
+        queue = await self._json(phase, _QUEUE, {})
+        running, pending = queue.get("queue_running"), queue.get("queue_pending")
+        if not isinstance(running, list) or not isinstance(pending, list):
+            raise ProviderError(f"{self.name} answered {phase} without its queue", provider=self.name)
+        return _items(running), _items(pending)
+
+    async def _history(self, phase: Phase, call: Call, values: Values) -> dict[str, Mapping[str, Any]]:
+        """The graphs that have ended, by id; empty where there is none, and nothing but graphs."""
+        history = await self._json(phase, call, values)
+        if not all(isinstance(entry, Mapping) and "prompt" in entry for entry in history.values()):
+            raise ProviderError(f"{self.name} answered {phase} without its history", provider=self.name)
+        return history
 
     async def _json(self, phase: Phase, call: Call, values: Values) -> dict[str, Any]:
         answer = await self._ask(phase, call, values)

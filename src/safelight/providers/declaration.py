@@ -303,7 +303,9 @@ class Limits(Section):
     polls_per_s: float | None = Field(None, gt=0, description="Looks in a second.")
     cost_unit: str = Field("", description="What `cost` counts.")
     record_retention_s: float | None = Field(
-        None, gt=0, description="How long the upstream's list keeps a record; without it no absence is held against it."
+        None,
+        gt=0,
+        description="How long the upstream's list keeps a record; without it no absence is held against it.",
     )
     clock_skew_s: float = Field(60.0, ge=0, description="How far the upstream's clock may be from ours.")
     result_hosts: tuple[str, ...] = Field((), description="Hosts on which results lie.")

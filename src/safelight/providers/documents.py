@@ -17,6 +17,7 @@ TimeFormat = Literal["unix", "unix_ms", "iso"]
 TEXT_CHARS = 2_000
 
 _REF = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_LEAP_SECOND = re.compile(r"(T[0-9]{2}:[0-9]{2}:)60")
 _NUMBER_TEXT = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
 
 
@@ -181,7 +182,7 @@ def read_time(value: Any, form: TimeFormat) -> datetime:
     """A moment in UTC; raises Unreadable."""
     try:
         if form == "iso":
-            moment = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(_LEAP_SECOND.sub(r"\g<1>59", value))
             return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         number = read_number(value)
         if number is None:

@@ -53,6 +53,7 @@ class Interpreter:
             self._check_use(update)
         except Unreadable as error:
             raise self.errors.unreadable_submit(error.reason, answer, address, token) from None
+        self._tell_if_bare(update, document)
         return update
 
     def own_record(self, phase: Phase, call: Call, answer: Answered, attempt: AttemptRef) -> ProviderUpdate:
@@ -71,6 +72,8 @@ class Interpreter:
                 raise Unreadable("another_record")
         except Unreadable as error:
             raise self.errors.unreadable_call(phase, error.reason, answer) from None
+        if phase != "poll" or self._declaration.result is None:
+            self._tell_if_bare(update, document)
         return update
 
     def _ended(self, judged: Judgement, answer: Answered) -> ProviderUpdate:
@@ -137,14 +140,20 @@ class Interpreter:
                 raise CallbackRejected(error.reason, status=400) from None
             return self._unusable(error.reason, ())
         try:
-            return self.reader.read(document, self._callback_dialect(), Origin.CALLBACK)
+            update = self.reader.read(document, self._callback_dialect(), Origin.CALLBACK)
         except Unreadable as error:
             return self._unusable(error.reason, document)
+        self._tell_if_bare(update, document)
+        return update
 
     def _unusable(self, reason: str, document: Mapping[str, Any] | tuple[()]) -> ProviderUpdate:
-        keys = [key[:64] for key in sorted(document)[:20] if key.isidentifier()]
-        log.warning("callback_unusable", provider=self._name, reason=reason, keys=keys)
+        log.warning("callback_unusable", provider=self._name, reason=reason, keys=_names(document))
         return ProviderUpdate(status=UpdateStatus.HINT, origin=Origin.CALLBACK)
+
+    def _tell_if_bare(self, update: ProviderUpdate, document: Mapping[str, Any]) -> None:
+        """A success without a picture and without a reason may have them where the declaration does not look."""
+        if update.status is UpdateStatus.SUCCEEDED and not update.outputs:
+            log.warning("success_without_pictures", provider=self._name, keys=_names(document))
 
     def _document(self, phase: Phase, call: Call, answer: Answered) -> dict[str, Any] | None:
         """The answer's JSON; None where the call did not succeed; raises Unreadable."""
@@ -175,9 +184,9 @@ class Interpreter:
             reference=self.reader.reference_of(record, dialect),
             created_at=read_time(pick(dialect.created_at, inner), dialect.created_at_format),
             update=update,
-            prompt=self._reader.text_of(record, dialect, dialect.prompt),
-            upstream_model=self._reader.text_of(record, dialect, dialect.model),
-            callback_url=self._reader.text_of(record, dialect, dialect.callback_url),
+            prompt=self.reader.text_of(record, dialect, dialect.prompt),
+            upstream_model=self.reader.text_of(record, dialect, dialect.model),
+            callback_url=self.reader.text_of(record, dialect, dialect.callback_url),
         )
 
     def _check_echo(self, document: Mapping[str, Any], dialect: Dialect, reference: str) -> None:
@@ -208,6 +217,11 @@ class Interpreter:
         dialect = self._declaration.answer.overridden_by(poll.answer if poll else None)
         dialect = dialect.model_copy(update={"statuses_by_http": ()})  # a callback has no status of its own
         return dialect.overridden_by(callback.answer if callback else None)
+
+
+def _names(document: Mapping[str, Any] | tuple[()]) -> list[str]:
+    """The names of some members, for a log line: never their values."""
+    return [name[:64] for name in sorted(document)[:20] if name.isidentifier()]
 
 
 def _following(call: Listing, document: Mapping[str, Any], count: int, cursor: str | None) -> str | None:

@@ -33,7 +33,9 @@ def load_declaration(source: Path | str, *, values: Mapping[str, str] | None = N
     try:
         text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
         document = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise ConfigurationError(f"{label}: cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigurationError(f"{label}: {error}") from None
     try:
         declaration = Declaration.model_validate(_with_values(document, values or {}, ""))

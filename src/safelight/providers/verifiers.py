@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import aiohttp
+from prometheus_client import Counter
 
 from safelight.errors import CallbackRejected, ConfigurationError
 from safelight.providers.documents import Unreadable, parse_object, pick
@@ -27,6 +28,12 @@ from safelight.providers.signatures import (
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 Clock = Callable[[], float]
+
+CALLBACK_SECRETS = Counter(
+    "safelight_callback_secrets_total",
+    "Callbacks by the secret that proved them; once no older one does any more, it may be removed.",
+    ["provider", "secret"],
+)
 
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _MOST_SIGNATURES = 10
@@ -63,11 +70,11 @@ def build_verifier(
     secrets = _collect(signature.secrets, credentials, provider)
     if isinstance(signature, StaticToken):
         header, prefix = signature.header.lower().encode("ascii"), signature.prefix.encode("utf-8")
-        return _StaticTokenVerifier(header, prefix, secrets)
+        return _StaticTokenVerifier(provider, header, prefix, secrets)
     if isinstance(signature, StandardWebhooks):
         signature = signature.as_hmac
     keys = secrets if signature.key == "text" else tuple(_whsec_key(secret, provider) for secret in secrets)
-    return _HmacVerifier(_Envelope(signature, clock), keys)
+    return _HmacVerifier(provider, _Envelope(signature, clock), keys)
 
 
 def _collect(names: tuple[str, ...], credentials: Mapping[str, str], provider: str) -> tuple[bytes, ...]:
@@ -85,15 +92,17 @@ def _collect(names: tuple[str, ...], credentials: Mapping[str, str], provider: s
 
 def _whsec_key(secret: bytes, provider: str) -> bytes:
     """The key in a Standard Webhooks secret: base64 after `whsec_`; without that prefix the bytes as they are."""
-    if not secret.startswith(b"whsec_"):
+    # The beginning of a signature, which some pages show before the secret as well.
+    has_other_prefix = secret.startswith(b"v1,")
+    if not secret.startswith(b"whsec_") and not has_other_prefix:
         return secret
     try:
         key = binascii.a2b_base64(secret.removeprefix(b"whsec_"), strict_mode=True)
     except ValueError:
         key = b""
-    if not key:
+    if not key or has_other_prefix:
         raise ConfigurationError(
-            f"provider {provider}: the callback secret is not base64 after 'whsec_'; copy it again"
+            f"provider {provider}: the callback secret is not 'whsec_' and base64 after it; copy it again"
         )
     return key
 
@@ -178,6 +187,7 @@ class AcceptAll:
 
 @dataclass(frozen=True, slots=True)
 class _StaticTokenVerifier:
+    provider: str
     header: bytes
     prefix: bytes
     secrets: tuple[bytes, ...] = field(repr=False)
@@ -186,20 +196,19 @@ class _StaticTokenVerifier:
         value = single_value(headers, self.header.decode())
         if not value.startswith(self.prefix) or len(value) == len(self.prefix):
             raise CallbackRejected("signature_malformed")
-        if not _is_any([value.removeprefix(self.prefix)], self.secrets):
-            raise CallbackRejected("signature_wrong")
+        _check_any(self.provider, [value.removeprefix(self.prefix)], self.secrets)
 
 
 @dataclass(frozen=True, slots=True)
 class _HmacVerifier:
+    provider: str
     envelope: _Envelope
     keys: tuple[bytes, ...] = field(repr=False)
 
     async def verify(self, headers: RawHeaders, raw: bytes) -> None:
         given = self.envelope.signatures(headers)
         signed = self.envelope.signed_bytes(headers, raw)
-        if not _is_any(given, [hmac.digest(key, signed, "sha256") for key in self.keys]):
-            raise CallbackRejected("signature_wrong")
+        _check_any(self.provider, given, [hmac.digest(key, signed, "sha256") for key in self.keys])
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +238,10 @@ def single_value(headers: RawHeaders, name: str) -> bytes:
     return value
 
 
-def _is_any(given: Sequence[bytes], expected: Sequence[bytes]) -> bool:
+def _check_any(provider: str, given: Sequence[bytes], expected: Sequence[bytes]) -> None:
+    """Accept what fits one of the secrets, of which the first is the current one; raises CallbackRejected."""
     # Every pair is tried, so that the time does not tell which one fits.
-    return sum(hmac.compare_digest(one, candidate) for one in given for candidate in expected) > 0
+    fits = [sum(hmac.compare_digest(one, candidate) for one in given) > 0 for candidate in expected]
+    if not any(fits):
+        raise CallbackRejected("signature_wrong")
+    CALLBACK_SECRETS.labels(provider, "current" if fits[0] else "older").inc()

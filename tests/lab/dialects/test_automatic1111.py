@@ -111,8 +111,8 @@ async def test_what_is_raised_is_wrapped(
     assert await visitor.accepted() == 0
 
 
-async def test_without_the_password_the_scheme_is_told(visitor: Visitor) -> None:
+async def test_with_a_wrong_password_the_scheme_is_told(visitor: Visitor) -> None:
     asked = visitor.speaker.submit()
-    for headers in ({}, {"Authorization": "Basic YTpi"}, {"Authorization": "Basic ?"}):
+    for headers in ({"Authorization": "Basic YTpi"}, {"Authorization": "Basic ?"}):
         refused = await visitor.ask(replace(asked, headers=headers))
         assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Basic")

@@ -31,10 +31,10 @@ async def test_the_real_client_of_openai_gets_its_pictures(visitor: Visitor) -> 
         api_key="recraft-test-api-key", base_url=f"{visitor.base}/recraft/v1", max_retries=0, timeout=10
     ) as client:
         answer = await client.images.generate(
-            model="recraftv4",
+            model="recraftv3",
             prompt=PROMPT,
             n=2,
-            size="16:9",
+            size="3:2",
             response_format="b64_json",
             extra_body={"style": "realistic_image", "controls": {"colors": [{"rgb": [1, 2, 3]}]}},
         )
@@ -43,7 +43,7 @@ async def test_the_real_client_of_openai_gets_its_pictures(visitor: Visitor) -> 
             await client.images.generate(model="recraftv4", prompt=PROMPT)
     assert answer.data is not None
     assert [base64.b64decode(image.b64_json or "")[:4] for image in answer.data] == [b"RIFF"] * 2
-    assert (await visitor.item())["size"] == "1344x768"
+    assert (await visitor.item())["size"] == "1536x1024"
     assert raised.value.response.text == "request unauthorized"
 
 

@@ -47,7 +47,6 @@ async def test_an_id_that_is_unknown_or_too_old_is_not_found(visitor: Visitor) -
 @pytest.mark.parametrize(
     ("ending", "way", "status", "word"),
     [
-        ("failed", "internal", 500, "internal_error"),
         ("blocked", "moderation", 403, "content_moderation"),
         ("invalid_request", "bad_request", 400, "bad_request"),
     ],

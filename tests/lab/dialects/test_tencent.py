@@ -59,7 +59,9 @@ async def client(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     profile = ClientProfile()
     profile.httpProfile = HttpProfile(protocol="http", endpoint=f"127.0.0.1:{runner.addresses[0][1]}")
 
-    def make(key: str = KEY_PAIR[0], secret: str = KEY_PAIR[1], region: str = "ap-guangzhou") -> HunyuanClient:
+    def make(
+        key: str = KEY_PAIR[0], secret: str = KEY_PAIR[1], region: str = "ap-guangzhou"
+    ) -> HunyuanClient:
         return HunyuanClient(Credential(key, secret), region, profile)
 
     yield make

@@ -135,7 +135,8 @@ async def test_pictures_are_addresses_only_where_they_were_asked_for(visitor: Vi
 
 
 @pytest.mark.parametrize(
-    "fields", [{"req_json": {"return_url": True}}, {"req_json": "{"}, {"req_json": "[]"}, {"return_url": True}]
+    "fields",
+    [{"req_json": {"return_url": True}}, {"req_json": "{"}, {"req_json": "[]"}, {"return_url": True}],
 )
 async def test_wishes_are_json_inside_json(visitor: Visitor, fields: dict[str, Any]) -> None:
     task_id = (await submit(visitor)).body["data"]["task_id"]

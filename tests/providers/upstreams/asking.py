@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from safelight.domain.failure import FailureClass
 from safelight.domain.provider import AttemptRef, InputImage, ProviderUpdate, Submission
 from safelight.errors import ProviderError, ProviderRefused, ProviderUnavailable, SubmissionUncertain
-from safelight.providers import DeclaredProvider, packaged_declaration
+from safelight.providers import build_provider, packaged_declaration
 from tests.providers.upstream import TOKEN, Upstream, submission
 
 KEY, ACCESS_KEY, SECRET_KEY = "canary-key-71f3", "canary-access-11aa", "canary-secret-22bb"
@@ -37,7 +37,7 @@ class Asker:
         self.model = model or first.upstream_model or first.name
         self.upstream = upstream
         known = credentials if credentials is not None else {"api_key": KEY}
-        self.provider = DeclaredProvider(
+        self.provider = build_provider(
             self.declaration,
             credentials={word: SecretStr(secret) for word, secret in known.items()},
             session=session,

@@ -45,13 +45,10 @@ async def test_pictures_are_drawn_one_after_the_other(asker: Asker) -> None:
     assert body == {
         "prompt": "a fox",
         "n_iter": 2,
-        "batch_size": 1,
         "width": 768,
         "height": 512,
         **options,
         "force_task_id": "t1-1",
-        "send_images": True,
-        "save_images": False,
     }
     asked = asker.upstream.asked[0]
     assert (asked.method, asked.path) == ("POST", "/sdapi/v1/txt2img")

@@ -58,7 +58,6 @@ async def test_a_size_is_two_numbers_or_a_ratio(asker: Asker, wishes: Any, sizes
         "prompt": "a fox",
         "n": 2,
         "prompt_optimizer": True,
-        "response_format": "url",
         **sizes,
     }
     asked = asker.upstream.asked[0]

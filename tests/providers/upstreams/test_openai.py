@@ -71,7 +71,7 @@ async def test_a_ratio_becomes_one_of_its_sizes(asker: Asker, ratio: str, size: 
 
 async def test_an_edit_sends_all_pictures_and_the_mask_as_files(asker: Asker) -> None:
     await asker.submits(
-        200, DONE, operation="edit", images=[PNG, JPEG], mask=MASK, options={"input_fidelity": "high"}
+        200, DONE, operation="edit", images=[PNG, JPEG], mask=MASK, options={"quality": "high"}
     )
     asked = asker.upstream.asked[0]
     assert (asked.method, asked.path) == ("POST", "/images/edits")
@@ -82,7 +82,7 @@ async def test_an_edit_sends_all_pictures_and_the_mask_as_files(asker: Asker) ->
         ("image[]", ("image/png", b"png-bytes")),
         ("image[]", ("image/jpeg", b"jpeg-bytes")),
         ("mask", ("image/png", b"mask-bytes")),
-        ("input_fidelity", "high"),
+        ("quality", "high"),
     ]
 
 

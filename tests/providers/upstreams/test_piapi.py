@@ -65,6 +65,7 @@ async def test_an_edit_is_another_task_type(piapi: Asker) -> None:
         "prompt": "a fox",
         "denoise": 0.4,
         "image": "https://shop.example/inputs/1.png",
+        "batch_size": 1,
     }
 
 

@@ -43,7 +43,6 @@ async def test_a_size_is_one_or_a_ratio(asker: Asker, wishes: dict[str, Any], si
         "n": 2,
         "style": "digital_illustration",
         "random_seed": 3,
-        "response_format": "url",
     }
     asked = asker.upstream.asked[0]
     assert (asked.method, asked.path) == ("POST", "/images/generations")
@@ -73,7 +72,6 @@ async def test_an_edit_goes_to_the_tool_for_it(
         ("prompt", "a fox"),
         ("n", "1"),
         *parts,
-        ("response_format", "url"),
     ]
     assert asker.provider.capabilities.mask_style is MaskStyle.WHITE
 

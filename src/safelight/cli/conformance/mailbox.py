@@ -79,7 +79,7 @@ async def open_mailbox() -> AsyncIterator[Mailbox]:
 @cache
 def picture(name: str) -> bytes:
     """A small picture of its own for each name; `white`, `black` and `clear` are masks of it."""
-    size = (512, 512)
+    size = (512, 384)
     match name:
         case "white" | "black":
             image = Image.new("L", size, 0 if name == "white" else 255)

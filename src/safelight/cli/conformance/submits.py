@@ -26,7 +26,7 @@ EXPECTED = {
 TIMES = frozenset({"seconds", "date", "ms", "body"})
 """The forms in which upstreams say how long to wait."""
 GATEWAYS = (
-    *("html_502", "empty_500", "empty_200", "garbage_200", "html_200", "truncated_json"),
+    *("html_502", "empty_500", "empty_200", "garbage_200", "html_200", "json_200", "truncated_json"),
     *("reset_before", "reset_after_head", "redirect", "hang"),
 )
 
@@ -39,6 +39,8 @@ def submit_cases(bench: Workbench) -> Iterator[Case]:
         yield Case(f"accepted: {model.name} with n and sizes", partial(_shapes, bench, model))
         if model.takes_mask:
             yield Case(f"accepted: {model.name} edit with a mask", partial(_masked, bench, model))
+    if len(bench.models) > 1:
+        yield Case("accepted: each model as another one", partial(_told_apart, bench))
     for situation, expected in EXPECTED.items():
         for way in bench.dialect["refusals"].get(situation, ()):
             yield Case(f"refused: {situation} ({way})", partial(_refused, bench, situation, way, expected))
@@ -54,12 +56,15 @@ def submit_cases(bench: Workbench) -> Iterator[Case]:
     if bench.capabilities.can_look_up:
         yield Case("an attempt is found by our reference", partial(_looked_up, bench))
         yield Case("an unknown reference is not found", partial(_not_found, bench))
+        for how in ("html_502", "empty_200", "html_200", "json_200", "truncated_json"):
+            yield Case(f"looked up: {how} proves nothing", partial(_look_up_says_nothing, bench, how))
 
 
 async def _accepted(bench: Workbench, model: DeclaredModel, operation: str) -> None:
     await bench.turn()
     before = await bench.accepted()
-    submission = bench.submission(model, operation=operation)
+    images = bench.images(model.max_images) if operation == "edit" else ()
+    submission = bench.submission(model, operation=operation, images=images)
     outcome = await bench.submit(submission)
     _expect_taken(bench, outcome)
     expect(await bench.accepted() == before + 1, "one submit is not one job upstream")
@@ -68,12 +73,28 @@ async def _accepted(bench: Workbench, model: DeclaredModel, operation: str) -> N
     expect(witness["n"] == 1, f"one picture arrives as n = {witness['n']}")
     if operation == "edit":
         arrived = [hashlib.sha256(image.data).hexdigest() for image in submission.images]
-        expect(witness["inputs"] == arrived, "the picture to be edited does not arrive as it is")
+        expect(witness["inputs"] == arrived, "the pictures to be edited do not arrive as they are")
     if bench.features["reference"] and submission.reference != witness["reference"]:
         raise Nonconformity("the upstream has a field for our reference, and does not get it")
     if submission.callback_url is not None and bench.features["callback"] == "task":
         token = submission.callback_url.rpartition("/")[2]
         expect(witness["callback_token"] == token, "the callback address does not arrive")
+
+
+async def _told_apart(bench: Workbench) -> None:
+    await bench.turn()
+    for operation in ("generate", "edit"):
+        seen: dict[str, str] = {}
+        for model in bench.models:
+            if operation not in model.operations:
+                continue
+            _expect_taken(bench, await bench.submit(bench.submission(model, operation=operation)))
+            arrived = (await bench.witness())["model"]
+            ours = model.upstream_model or model.name
+            expect(
+                seen.setdefault(arrived, ours) == ours,
+                f"{ours} arrives as {arrived}, and {seen[arrived]} too",
+            )
 
 
 async def _shapes(bench: Workbench, model: DeclaredModel) -> None:
@@ -86,6 +107,7 @@ async def _shapes(bench: Workbench, model: DeclaredModel) -> None:
     if "" in model.aspect_ratios:
         shapes.append({"size": None, "aspect_ratio": "16:9"})
     shapes.append({"size": None, "aspect_ratio": None})
+    came_as: dict[tuple[str, str], str] = {}
     for operation, shape in itertools.product(model.operations, shapes):
         outcome = await bench.submit(bench.submission(model, operation=operation, **shape))
         _expect_taken(bench, outcome, f"with {shape}")
@@ -94,11 +116,16 @@ async def _shapes(bench: Workbench, model: DeclaredModel) -> None:
         is_kept = operation == "edit" and bench.features["keeps_size"]
         if wanted and not is_kept and arrived not in (wanted, "0x0"):
             expect(_is_same_ratio(wanted, arrived), f"{operation}: {wanted} arrives as {arrived}")
-    if model.max_n > 1:
-        outcome = await bench.submit(bench.submission(model, n=model.max_n))
-        _expect_taken(bench, outcome, f"with n = {model.max_n}")
+        if shape["size"] and not is_kept and arrived != "0x0":
+            other = came_as.setdefault((operation, arrived), shape["size"])
+            expect(other == shape["size"], f"{operation}: {other} and {wanted} both arrive as {arrived}")
+    for operation in model.operations:
+        # Upstreams may count what comes in among the most pictures.
+        most = min(2, model.max_n) if operation == "edit" else model.max_n
+        outcome = await bench.submit(bench.submission(model, operation=operation, n=most))
+        _expect_taken(bench, outcome, f"with n = {most}")
         count = (await bench.witness())["n"]
-        expect(count == model.max_n, f"n = {model.max_n} arrives as {count}")
+        expect(count == most, f"{operation}: n = {most} arrives as {count}")
 
 
 def _is_same_ratio(ours: str, theirs: str) -> bool:
@@ -111,9 +138,10 @@ def _is_same_ratio(ours: str, theirs: str) -> bool:
 async def _masked(bench: Workbench, model: DeclaredModel) -> None:
     await bench.turn()
     mask = bench.mask()
-    submission = bench.submission(model, operation="edit", mask=mask)
+    submission = bench.submission(model, operation="edit", mask=mask, n=min(2, model.max_n))
     _expect_taken(bench, await bench.submit(submission))
     witness = await bench.witness()
+    expect(witness["n"] == submission.n, f"with a mask n = {submission.n} arrives as {witness['n']}")
     expect(witness["mask"] == hashlib.sha256(mask.data).hexdigest(), "the mask does not arrive as it is")
 
 
@@ -125,7 +153,9 @@ async def _refused(bench: Workbench, situation: str, way: str, expected: tuple[s
     if situation == "upstream_fault" and seen[0] == "uncertain" and bench.doubts_faults:
         return
     if way == "model" and seen == EXPECTED["upstream_fault"]:
-        return  # a model that is gone upstream is no mistake of the customer: another route may have it
+        # A model that is gone upstream is no mistake of the customer: another route may have it.
+        expect(outcome.code == "model_unavailable", f"a model that is gone is told as {outcome.code}")
+        return
     expect(seen == expected, f"is read as {seen[0]} {seen[1]}, and is {expected[0]} {expected[1]}")
     expect(await bench.accepted() == before, "a refused submit is sent again")
     if situation == "rate_limited":
@@ -188,6 +218,17 @@ async def _not_found(bench: Workbench) -> None:
             f"looking for an unknown reference is an error: {error} {error.excerpt}"
         ) from None
     expect(found is None, "a reference that nobody sent is found")
+
+
+async def _look_up_says_nothing(bench: Workbench, how: str) -> None:
+    """Who takes it for a list without the attempt sends the attempt again."""
+    await bench.turn(gateway={"where": "any", "how": how})
+    try:
+        found = await bench.provider.look_up(bench.attempt(bench.submission(), None))
+    except ProviderError as error:
+        bench.hear(error)
+        return
+    raise Nonconformity(f"is read as {found.status if found else 'not there'}")
 
 
 def _expect_taken(bench: Workbench, outcome: Outcome, what: str = "") -> None:

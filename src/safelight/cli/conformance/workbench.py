@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ class Outcome:
     reason: str = ""
     retry_after_s: float | None = None
     update: ProviderUpdate | None = None
+    code: str = ""
 
 
 @dataclass
@@ -61,7 +63,8 @@ class Workbench:
     session: aiohttp.ClientSession
     mailbox: Mailbox
     told: list[str] = field(default_factory=list)
-    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(secrets.randbits(100)))
+    """For references: several workbenches may share one lab, which knows an attempt by its reference."""
 
     def __post_init__(self) -> None:
         self.provider = self.built()
@@ -205,8 +208,13 @@ class Workbench:
             UpdateStatus.BLOCKED: "blocked",
             UpdateStatus.FAILED: "failed",
         }
-        reason = update.failure.failure_class if update.failure else ""
-        return Outcome(words.get(update.status, "accepted"), reason, update=update)
+        failure = update.failure
+        return Outcome(
+            words.get(update.status, "accepted"),
+            failure.failure_class if failure else "",
+            code=failure.code if failure else "",
+            update=update,
+        )
 
     async def started(self, **changes: Any) -> tuple[Submission, AttemptRef, Outcome]:
         """Submit what must be accepted; the attempt as it is spoken of afterwards."""
@@ -310,5 +318,10 @@ def _outcome_of(error: ProviderError) -> Outcome:
         return Outcome("turned_away", error.reason, error.retry_after_s)
     if isinstance(error, ProviderRefused):
         is_blocked = error.failure_class == "content_blocked"
-        return Outcome("blocked" if is_blocked else "failed", error.failure_class, error.retry_after_s)
+        return Outcome(
+            "blocked" if is_blocked else "failed",
+            error.failure_class,
+            error.retry_after_s,
+            code=error.failure_code,
+        )
     raise Nonconformity(f"a submit raises {type(error).__name__}, which says nothing about it")

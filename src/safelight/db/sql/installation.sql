@@ -9,3 +9,7 @@ SELECT secret_key_id FROM installation;
 -- name: revision$
 -- The migration that this database stands at.
 SELECT version_num FROM alembic_version;
+
+-- name: read_clock^
+-- The database's own time, and how far the clock that everything uses is moved from it.
+SELECT clock_now() - shift AS real, shift FROM clock;

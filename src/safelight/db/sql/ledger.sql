@@ -38,11 +38,15 @@ asset AS (
         sha256 text)
 ),
 loss AS (
-    -- What the provider charged for attempts that brought the customer nothing is the operator's.
+    -- What the provider charged for attempts that brought the customer nothing is the operator's; where it may have
+    -- charged without telling (given up, or known to be done but not delivered) the loss is of unknown size.
     INSERT INTO losses (task_id, attempt, provider, cost, reason, created_at)
     SELECT ended.id, attempts.number, attempts.provider, attempts.cost, ended.target, now
     FROM ended JOIN attempts ON attempts.task_id = ended.id CROSS JOIN moment
-    WHERE attempts.cost > 0 AND (ended.target <> 'succeeded' OR attempts.number <> ended.attempt)
+    WHERE (attempts.cost > 0 OR (attempts.cost IS NULL AND (
+               attempts.outcome IN ('succeeded', 'abandoned')
+               OR (attempts.outcome IS NULL AND attempts.number = ended.attempt AND ended.source = 'review'))))
+      AND (ended.target <> 'succeeded' OR attempts.number <> ended.attempt)
 )
 INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause, detail, created_at)
 SELECT id, account_id, version, source, target, attempt, cause, coalesce(failure_code, ''), now FROM ended, moment

@@ -9,6 +9,18 @@ WHERE EXISTS (
       AND wake_at <= clock_now() - make_interval(secs => :overdue_s)
 );
 
+-- name: waiting_providers
+-- Which providers have a waiting task at all: one probe of the index for each.
+WITH RECURSIVE found AS (
+    (SELECT provider FROM tasks WHERE state IN ('queued', 'retrying') ORDER BY provider LIMIT 1)
+    UNION ALL
+    SELECT (SELECT tasks.provider FROM tasks
+            WHERE state IN ('queued', 'retrying') AND tasks.provider > found.provider
+            ORDER BY tasks.provider LIMIT 1)
+    FROM found WHERE found.provider IS NOT NULL
+)
+SELECT provider FROM found WHERE provider IS NOT NULL;
+
 -- name: prune_log!
 -- The queue's log grows by three rows a job.
 DELETE FROM pgqueuer.pgqueuer_log WHERE created < clock_now() - make_interval(days => :keep_days);

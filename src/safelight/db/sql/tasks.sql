@@ -3,7 +3,10 @@
 -- Lateral, so that each key is one probe of the primary key however many receipts the account has.
 WITH moment AS MATERIALIZED (SELECT clock_now() AS now)
 SELECT receipt.account_id, receipt.key, receipt.fingerprint, receipt.body, receipt.task_id,
-       receipt.expires_at <= moment.now AS is_expired
+       -- A key becomes new again when its days are over, and never before its task has ended for a day.
+       receipt.expires_at <= moment.now
+       AND EXISTS (SELECT FROM tasks WHERE id = receipt.task_id AND finished_at <= moment.now - interval '24 hours')
+       AS is_expired
 FROM moment CROSS JOIN unnest(:account_ids::uuid[], :keys::text[]) AS wanted (account_id, key)
 CROSS JOIN LATERAL (
     SELECT * FROM receipts
@@ -22,15 +25,15 @@ WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 item AS MATERIALIZED (
     SELECT * FROM json_to_recordset(:items::json) AS item (
         id uuid, account_id uuid, model text, operation text, prompt text, n integer, size text,
-        aspect_ratio text, images jsonb, options jsonb, metadata jsonb, priority smallint, provider text,
+        aspect_ratio text, images uuid[], mask uuid, options jsonb, metadata jsonb, priority smallint, provider text,
         upstream_model text, unit_price bigint, held bigint, start_in_s double precision,
         deadline_s double precision, route text, key text, fingerprint text, body text, keep_s double precision)
 ),
 task AS (
-    INSERT INTO tasks (id, account_id, model, operation, prompt, n, size, aspect_ratio, images, options, metadata,
+    INSERT INTO tasks (id, account_id, model, operation, prompt, n, size, aspect_ratio, images, mask, options, metadata,
                        priority, provider, upstream_model, unit_price, held, wake_at, start_by, deadline_s,
                        created_at, state_since)
-    SELECT id, account_id, model, operation, prompt, n, size, aspect_ratio, images, options, metadata,
+    SELECT id, account_id, model, operation, prompt, n, size, aspect_ratio, images, mask, options, metadata,
            priority, provider, upstream_model, unit_price, held, now, now + make_interval(secs => start_in_s),
            deadline_s, now, now
     FROM item, moment
@@ -50,8 +53,7 @@ SELECT id, account_id, 1, NULL, 'queued', 0, 'accepted', now FROM item, moment;
 
 -- name: capacity_taken^
 -- What a provider's calls and active tasks take of its limits right now, and the submits of its rate's window.
-SELECT count(*) FILTER (WHERE state = 'submitting') AS calls,
-       coalesce(sum(n), 0)::bigint AS images,
+SELECT count(*) FILTER (WHERE state = 'submitting') AS calls, count(*) AS tasks, coalesce(sum(n), 0)::bigint AS images,
        (SELECT count(*) FROM attempts
         WHERE attempts.provider = :provider AND sent_at > clock_now() - make_interval(secs => :window_s)) AS sent
 FROM tasks
@@ -84,6 +86,7 @@ ranked AS (
         SELECT id, n, priority FROM tasks
         WHERE provider = :provider AND account_id = waiting_account.account_id AND state IN ('queued', 'retrying')
           AND wake_at <= moment.now AND start_by > moment.now AND cancel_requested_at IS NULL
+          AND upstream_model <> ALL (:retired::text[])
         ORDER BY priority DESC, id LIMIT :calls_free
     ) AS due
     LEFT JOIN in_flight ON in_flight.account_id = waiting_account.account_id
@@ -94,12 +97,12 @@ in_turn AS (
     FROM ranked
 ),
 claimed AS MATERIALIZED (
-    SELECT tasks.id, tasks.attempt,
+    SELECT tasks.id, tasks.attempt, tasks.state AS source,
            coalesce(attempts.ended_at IS NULL AND attempts.number IS NOT NULL, false) AS is_same_attempt
     FROM in_turn JOIN tasks ON tasks.id = in_turn.id
     LEFT JOIN attempts ON attempts.task_id = tasks.id AND attempts.number = tasks.attempt
     WHERE place <= :calls_free AND (in_turn.images <= :images_free OR (place = 1 AND :is_idle))
-      AND tasks.state IN ('queued', 'retrying')
+      AND tasks.state IN ('queued', 'retrying') AND tasks.provider = :provider
     ORDER BY tasks.id FOR NO KEY UPDATE OF tasks SKIP LOCKED
 ),
 task AS (
@@ -109,7 +112,7 @@ task AS (
         wake_at = now + make_interval(secs => :answer_in_s), looks = 0,
         deadline_at = now + make_interval(secs => tasks.deadline_s)
     FROM claimed, moment WHERE tasks.id = claimed.id
-    RETURNING tasks.*
+    RETURNING tasks.*, claimed.source
 ),
 attempt AS (
     INSERT INTO attempts (task_id, number, provider, upstream_model, reference, images, sent_at, answer_by, created_at)
@@ -122,13 +125,13 @@ attempt AS (
 ),
 event AS (
     INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause, created_at)
-    SELECT task.id, task.account_id, task.version,
-           CASE WHEN task.version = 2 THEN 'queued' ELSE 'retrying' END, 'submitting', task.attempt, 'claimed', now
+    SELECT task.id, task.account_id, task.version, task.source, 'submitting', task.attempt, 'claimed', now
     FROM task, moment
 )
 SELECT task.*, moment.now, attempt.number, attempt.reference, attempt.sends, attempt.throttled, attempt.provider_ref,
        attempt.upstream_status, attempt.accepted_at, attempt.looked_at, attempt.outputs, attempt.outcome,
-       attempt.sent_at, attempt.answer_by
+       attempt.sent_at, attempt.answer_by, attempt.links, attempt.provider AS attempt_provider,
+       attempt.upstream_model AS attempt_model
 FROM task JOIN attempt ON attempt.task_id = task.id CROSS JOIN moment
 ORDER BY task.id;
 
@@ -141,9 +144,9 @@ SELECT tasks.*, clock_now() AS now FROM tasks WHERE id = ANY(:ids::uuid[]) ORDER
 SELECT id, account_id FROM tasks WHERE id = ANY(:ids::uuid[]);
 
 -- name: read_attempts
--- The attempts of locked tasks.
-SELECT attempts.* FROM unnest(:task_ids::uuid[], :numbers::smallint[]) AS wanted (task_id, number)
-JOIN attempts USING (task_id, number);
+-- Every attempt of locked tasks.
+SELECT attempts.*, attempts.provider AS attempt_provider, attempts.upstream_model AS attempt_model
+FROM attempts WHERE task_id = ANY(:task_ids::uuid[]) ORDER BY task_id, number;
 
 -- name: attempt_of_provider_ref^
 -- Which attempt a provider's own id belongs to.
@@ -153,23 +156,28 @@ SELECT task_id, number FROM attempts WHERE provider = :provider AND provider_ref
 -- One task without a lock, with its current attempt.
 SELECT tasks.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
        attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
-       attempts.outcome, attempts.sent_at, attempts.answer_by
+       attempts.outcome, attempts.sent_at, attempts.answer_by, attempts.links, attempts.provider AS attempt_provider,
+       attempts.upstream_model AS attempt_model
 FROM tasks LEFT JOIN attempts ON attempts.task_id = tasks.id AND attempts.number = tasks.attempt
 WHERE tasks.id = :id;
 
 -- name: move
 -- Conditional one-way moves with their history; an item whose state or version has changed moves nothing.
+-- A move that stays in its state takes a waiting task to another provider.
 WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 item AS (
     SELECT * FROM json_to_recordset(:items::json) AS item (
         id uuid, version integer, source text, target text, cause text, detail text, wake_in_s double precision,
-        review_reason text, decide_in_s double precision, copy_within_s double precision)
+        review_reason text, decide_in_s double precision, copy_within_s double precision, provider text,
+        upstream_model text, deadline_s double precision)
 ),
 moved AS (
     UPDATE tasks
     SET state = item.target, version = tasks.version + 1, wake_at = now + make_interval(secs => item.wake_in_s),
         review_reason = item.review_reason, decide_by = now + make_interval(secs => item.decide_in_s), looks = 0,
-        copy_by = now + make_interval(secs => item.copy_within_s)
+        copy_by = now + make_interval(secs => item.copy_within_s), provider = coalesce(item.provider, tasks.provider),
+        upstream_model = coalesce(item.upstream_model, tasks.upstream_model),
+        deadline_s = coalesce(item.deadline_s, tasks.deadline_s)
     FROM item, moment
     WHERE tasks.id = item.id AND tasks.version = item.version AND tasks.state = item.source
     RETURNING tasks.id, tasks.account_id, tasks.version, tasks.attempt, item.source, item.target, item.cause, item.detail
@@ -196,7 +204,7 @@ WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 item AS (
     SELECT * FROM json_to_recordset(:items::json) AS item (
         task_id uuid, number smallint, provider_ref text, upstream_status text, is_accepted boolean, is_looked boolean,
-        throttled smallint, noticed_by text, outputs jsonb, run_s double precision, cost numeric, outcome text,
+        throttled smallint, noticed_by text, outputs jsonb, links jsonb, run_s double precision, cost numeric, outcome text,
         failure_class text, failure_code text, excerpt text)
 )
 UPDATE attempts
@@ -208,8 +216,11 @@ SET provider_ref = coalesce(attempts.provider_ref, item.provider_ref),
     noticed_by = CASE WHEN item.outcome IS NULL THEN attempts.noticed_by
                       ELSE coalesce(attempts.noticed_by, item.noticed_by) END,
     outputs = coalesce(item.outputs, attempts.outputs),
+    links = attempts.links || coalesce(item.links, '{}'),
     run_s = CASE
         WHEN item.outcome IS DISTINCT FROM 'succeeded' THEN attempts.run_s
+        -- A person who decides says nothing about how long it took.
+        WHEN item.noticed_by = 'decision' THEN attempts.run_s
         WHEN item.run_s >= 0 THEN item.run_s
         -- A clock that was set back gives no time at all.
         WHEN coalesce(attempts.accepted_at, attempts.sent_at)
@@ -246,7 +257,8 @@ leased AS (
 )
 SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
        attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
-       attempts.outcome, attempts.sent_at, attempts.answer_by
+       attempts.outcome, attempts.sent_at, attempts.answer_by, attempts.links, attempts.provider AS attempt_provider,
+       attempts.upstream_model AS attempt_model
 FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt
 ORDER BY leased.id;
 
@@ -262,7 +274,8 @@ leased AS (
 )
 SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
        attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
-       attempts.outcome, attempts.sent_at, attempts.answer_by
+       attempts.outcome, attempts.sent_at, attempts.answer_by, attempts.links, attempts.provider AS attempt_provider,
+       attempts.upstream_model AS attempt_model
 FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt
 ORDER BY leased.copy_by, leased.id;
 
@@ -274,7 +287,8 @@ WITH leased AS (
 )
 SELECT leased.*, clock_now() AS now, attempts.number, attempts.reference, attempts.sends, attempts.throttled,
        attempts.provider_ref, attempts.upstream_status, attempts.accepted_at, attempts.looked_at, attempts.outputs,
-       attempts.outcome, attempts.sent_at, attempts.answer_by
+       attempts.outcome, attempts.sent_at, attempts.answer_by, attempts.links, attempts.provider AS attempt_provider,
+       attempts.upstream_model AS attempt_model
 FROM leased JOIN attempts ON attempts.task_id = leased.id AND attempts.number = leased.attempt;
 
 -- name: renew_copies!
@@ -311,25 +325,33 @@ SET cancel_requested_at = coalesce(cancel_requested_at, clock_now()),
 WHERE id = :id RETURNING state;
 
 -- name: run_times^
--- P95 and median of the last succeeded attempts, seconds.
+-- P95 and median of the last succeeded attempts over all keys of a provider, seconds.
 SELECT count(*) AS samples,
        percentile_cont(0.95) WITHIN GROUP (ORDER BY run_s) AS p95_s,
        percentile_cont(0.5) WITHIN GROUP (ORDER BY run_s) AS median_s
 FROM (
-    SELECT run_s FROM attempts
-    WHERE provider = :provider AND upstream_model = :upstream_model
-      AND outcome = 'succeeded' AND run_s IS NOT NULL
-    ORDER BY ended_at DESC LIMIT 500
+    SELECT one.run_s FROM unnest(:providers::text[]) AS key (provider)
+    CROSS JOIN LATERAL (
+        SELECT run_s, ended_at FROM attempts
+        WHERE attempts.provider = key.provider AND upstream_model = :upstream_model
+          AND outcome = 'succeeded' AND run_s IS NOT NULL
+        ORDER BY ended_at DESC LIMIT 500
+    ) AS one
+    ORDER BY one.ended_at DESC LIMIT 500
 ) AS latest;
 
 -- name: callback_share^
 -- How many of the last ended tasks of a provider were first noticed by a callback.
 SELECT count(*) AS tasks, count(*) FILTER (WHERE noticed_by = 'callback') AS called_back
 FROM (
-    SELECT noticed_by FROM attempts
-    WHERE provider = :provider AND outcome IN ('succeeded', 'failed', 'blocked') AND noticed_by IS NOT NULL
-      AND accepted_at IS NOT NULL
-    ORDER BY ended_at DESC LIMIT 20
+    SELECT one.noticed_by FROM unnest(:providers::text[]) AS key (provider)
+    CROSS JOIN LATERAL (
+        SELECT noticed_by, ended_at FROM attempts
+        WHERE attempts.provider = key.provider AND outcome IN ('succeeded', 'failed', 'blocked')
+          AND noticed_by IS NOT NULL AND accepted_at IS NOT NULL
+        ORDER BY ended_at DESC LIMIT 20
+    ) AS one
+    ORDER BY one.ended_at DESC LIMIT 20
 ) AS latest;
 
 -- name: bring_look_forward!
@@ -364,3 +386,26 @@ FROM tasks WHERE provider = :provider AND state = 'running';
 -- What a settled task may have left in the staging area.
 SELECT attempts.outputs FROM tasks JOIN attempts ON attempts.task_id = tasks.id
 WHERE tasks.id = :task_id AND tasks.finished_at IS NOT NULL;
+
+-- name: loads
+-- How much each provider key has to do: what is upstream, and what waits (counted no further than is of interest).
+SELECT key.provider, upstream.calls, upstream.tasks, waiting.tasks AS waiting
+FROM unnest(:providers::text[]) AS key (provider)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tasks, count(*) FILTER (WHERE state = 'submitting') AS calls FROM tasks
+    WHERE tasks.provider = key.provider AND state IN ('submitting', 'uncertain', 'running')
+) AS upstream
+CROSS JOIN LATERAL (
+    SELECT count(*) AS tasks FROM (
+        SELECT FROM tasks WHERE tasks.provider = key.provider AND state IN ('queued', 'retrying') LIMIT :most
+    ) AS few
+) AS waiting;
+
+-- name: lock_waiting
+-- Lock waiting tasks of one provider key, the longest due first, so that they can be moved elsewhere.
+SELECT tasks.*, clock_now() AS now FROM tasks
+WHERE provider = :provider AND state IN ('queued', 'retrying') AND upstream_model = ANY(:upstream_models::text[])
+  AND wake_at <= clock_now() - make_interval(secs => :overdue_s)
+  AND (wake_at, id) > (coalesce(:after_at::timestamptz, '-infinity'), :after_id::uuid)
+  AND start_by > clock_now() AND cancel_requested_at IS NULL
+ORDER BY wake_at, id LIMIT :room FOR NO KEY UPDATE SKIP LOCKED;

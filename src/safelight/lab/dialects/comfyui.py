@@ -30,6 +30,7 @@ NODES: Mapping[str, Mapping[str, Any]] = {
     "EmptyLatentImage": {"width": int, "height": int, "batch_size": int},
     "LoadImage": {"image": "picture"},
     "LoadImageMask": {"image": "picture", "channel": ("alpha", "red", "green", "blue")},
+    "RepeatLatentBatch": {"samples": "link", "amount": int},
     "VAEEncode": {"pixels": "link", "vae": "link"},
     "VAEEncodeForInpaint": {"pixels": "link", "vae": "link", "mask": "link", "grow_mask_by": int},
     "KSampler": {
@@ -62,7 +63,10 @@ REFUSALS = {
         _refusal("node_type", "invalid_prompt", "Cannot execute because a node has no such type"),
     ),
     # A proxy in front of it; ComfyUI itself asks for no key.
-    "credentials": (Way("proxy", Reply(401, {"error": {"type": "unauthorized", "message": "no key"}})),),
+    "credentials": (
+        Way("proxy", Reply(401, "<html>401 Authorization Required</html>", content_type="text/html")),
+        Way("forbidden", Reply(403, {"message": "this key may not come here"})),
+    ),
     "upstream_fault": (Way("aiohttp", Reply(500, "500 Internal Server Error", content_type="text/plain")),),
     "not_found": (Way("empty", Reply(200, {})),),
 }
@@ -241,7 +245,9 @@ class ComfyUi(Dialect):
     ) -> Submit:
         sampler = _only(nodes, "KSampler")
         positive = nodes[sampler["positive"][0]]["inputs"]["text"]
-        latent = nodes[sampler["latent_image"][0]]
+        latent, count = nodes[sampler["latent_image"][0]], 1
+        if latent["class_type"] == "RepeatLatentBatch":
+            latent, count = nodes[latent["inputs"]["samples"][0]], latent["inputs"]["amount"]
         loaded = [node["inputs"]["image"] for node in nodes.values() if node["class_type"] == "LoadImage"]
         masks = [node["inputs"]["image"] for node in nodes.values() if node["class_type"] == "LoadImageMask"]
         size = latent["inputs"] if latent["class_type"] == "EmptyLatentImage" else {}
@@ -249,7 +255,7 @@ class ComfyUi(Dialect):
         return Submit(
             shape="poll",
             prompt=positive,
-            n=size.get("batch_size", 1),
+            n=size.get("batch_size", 1) * count,
             width=size.get("width", picture.width if picture else 1024),
             height=size.get("height", picture.height if picture else 1024),
             reference=str(extra.get("safelight_reference") or chosen or ""),

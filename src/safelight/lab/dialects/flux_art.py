@@ -151,7 +151,7 @@ class FluxArt(Dialect):
         submit = Submit(
             shape="poll",
             prompt=_prompt(fields),
-            n=fields.whole("count", 1, low=1, high=1),
+            n=fields.whole("count", low=1, high=1),
             width=width,
             height=height,
             model=fields.choice("model", MODELS),

@@ -60,7 +60,11 @@ REFUSALS = {
 }
 ENDINGS = {
     "failed": (Ending("1013", reply=Reply(200, _base(1013, "internal service error"))),),
-    "blocked": (Ending("1027", reply=Reply(200, _base(1027, "output new_sensitive"))),),
+    "blocked": (
+        Ending("1027", reply=Reply(200, _base(1027, "output new_sensitive"))),
+        # Every picture was taken by the filter, in an answer that says success.
+        Ending("all_failed"),
+    ),
 }
 
 
@@ -70,7 +74,13 @@ class MiniMax(Dialect):
     name = "minimax"
     shape = "sync"
     features = Features(
-        edit=True, partial_items=True, reasons=True, cost=True, result_life_s=86_400, is_refreshable=False
+        edit=True,
+        partial_items=True,
+        reasons=True,
+        silent_ends=("all_failed",),
+        cost=True,
+        result_life_s=86_400,
+        is_refreshable=False,
     )
     credentials = CREDENTIALS
     routes = (Route("POST", "/v1/image_generation", "submit", "read"),)

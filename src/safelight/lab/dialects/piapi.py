@@ -152,7 +152,7 @@ class PiApi(Dialect):
         submit = Submit(
             shape="poll" if callback_url is None else "callback",
             prompt=wishes.text("prompt", most=10_000),
-            n=wishes.whole("batch_size", 1, low=1, high=MODELS[model]) if picture is None else 1,
+            n=wishes.whole("batch_size", 1, low=1, high=MODELS[model]),
             width=width,
             height=height,
             callback_url=callback_url,

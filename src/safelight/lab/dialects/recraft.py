@@ -71,7 +71,7 @@ REFUSALS = {
     "invalid_request": (
         Way("text", _text(400, "invalid request: size is not supported")),
         Way("json", Reply(400, {"message": "invalid request: size is not supported"})),
-        Way("model", _text(404, "model not found")),
+        Way("model", _text(400, "invalid request: model is not supported")),
     ),
     "credentials": (
         Way("missing", _text(401, "request unauthorized")),
@@ -82,6 +82,8 @@ REFUSALS = {
         Way("text", _text(500, "internal server error")),
         Way("json", Reply(500, {"message": "internal server error"})),
         Way("unavailable", _text(503, "service unavailable")),
+        # The one documented 404: the address is wrong.
+        Way("path", _text(404, "404 page not found")),
     ),
 }
 ENDINGS = {"failed": (Ending("text", reply=_text(500, "internal server error")),)}

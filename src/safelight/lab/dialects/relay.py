@@ -23,7 +23,7 @@ PATH = "/v1/images"
 MODEL = "gpt-image-2"
 SIZES = {"1024x1024": (1024, 1024), "1536x1024": (1536, 1024), "1024x1536": (1024, 1536)}
 MOST_PICTURES = 4
-# It passes on the words of whoever draws: each task has one of these spellings.
+# It passes on the words of whoever draws: which one ends a task differs from task to task, the others at every look.
 WORDS = {
     "queued": ("queued", "pending", "submitted"),
     "running": ("running", "processing", "in_progress"),
@@ -197,7 +197,8 @@ class Relay(Dialect):
 def _word(view: View) -> str:
     told: str | None = view.told("word")
     spellings: tuple[str, ...] = view.word(WORDS)
-    return told or spellings[view.job.place % len(spellings)]
+    turn = view.job.place + (view.job.looks if view.is_open else 0)
+    return told or spellings[turn % len(spellings)]
 
 
 DIALECT = Relay

@@ -25,8 +25,8 @@ class FluxArtSpeaker(Speaker):
         return submit({"model": "gpt-image-2", "mode": "generate", "prompt": prompt, "count": 1})
 
     def edit(self, picture_url: str) -> Asked:
-        body = {"model": "gpt-image-2", "mode": "edit", "prompt": PROMPT, "image_urls": [picture_url]}
-        return submit(body)
+        body = {"model": "gpt-image-2", "mode": "edit", "prompt": PROMPT, "count": 1}
+        return submit({**body, "image_urls": [picture_url]})
 
     def poll(self, accepted: Any) -> Asked:
         return Asked("GET", f"{PATH}/tasks/{accepted['data']['id']}", headers=KEY)

@@ -60,7 +60,8 @@ CREATE TABLE tasks (
     n integer NOT NULL CHECK (n BETWEEN 1 AND 1000),
     size text,
     aspect_ratio text,
-    images jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(images) = 'array'),
+    images uuid[] NOT NULL DEFAULT '{}' CHECK (array_position(images, NULL) IS NULL),
+    mask uuid,
     options jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(options) = 'object'),
     metadata jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(metadata) = 'object'),
     priority smallint NOT NULL DEFAULT 0 CHECK (priority BETWEEN -10 AND 10),
@@ -92,6 +93,7 @@ CREATE TABLE tasks (
     created_at timestamptz NOT NULL DEFAULT clock_now(),
     state_since timestamptz NOT NULL DEFAULT clock_now(),
     finished_at timestamptz,
+    CONSTRAINT task_mask_has_image CHECK (mask IS NULL OR images <> '{}'),
     CONSTRAINT task_hold_is_worst_case CHECK (held = unit_price * n),
     CONSTRAINT task_open_has_wake CHECK (
         (state IN ('succeeded', 'failed', 'blocked', 'canceled')) = (wake_at IS NULL)),
@@ -110,7 +112,7 @@ CREATE INDEX tasks_open_of_account ON tasks (account_id, id DESC) WHERE finished
 -- The fair claim: waiting rows of a provider by account, priority, age.
 CREATE INDEX tasks_waiting ON tasks (provider, account_id, priority DESC, id) WHERE state IN ('queued', 'retrying');
 -- Whether any waiting row is due, however many wait for their back-off.
-CREATE INDEX tasks_waiting_due ON tasks (provider, wake_at) WHERE state IN ('queued', 'retrying');
+CREATE INDEX tasks_waiting_due ON tasks (provider, wake_at, id) WHERE state IN ('queued', 'retrying');
 -- The looks of the poller.
 CREATE INDEX tasks_to_look_at ON tasks (provider, wake_at)
     WHERE state IN ('submitting', 'uncertain', 'running', 'review');
@@ -120,6 +122,9 @@ CREATE INDEX tasks_upstream ON tasks (provider, account_id) INCLUDE (state, n)
 -- Results to be copied, those that die first at the front.
 CREATE INDEX tasks_to_copy ON tasks (copy_by) WHERE state = 'archiving';
 CREATE INDEX tasks_start_by ON tasks (start_by) WHERE state IN ('queued', 'retrying');
+-- Which uploads unfinished tasks still need.
+CREATE INDEX tasks_open_images ON tasks USING gin (images) WHERE finished_at IS NULL AND images <> '{}';
+CREATE INDEX tasks_open_mask ON tasks (mask) WHERE finished_at IS NULL AND mask IS NOT NULL;
 
 CREATE TABLE attempts (
     task_id uuid NOT NULL REFERENCES tasks,
@@ -139,6 +144,7 @@ CREATE TABLE attempts (
     run_s double precision CHECK (run_s >= 0),
     noticed_by text CHECK (noticed_by IN ('answer', 'callback', 'poll', 'look_up', 'reconciliation', 'decision')),
     outputs jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(outputs) = 'array'),
+    links jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(links) = 'object'),
     cost numeric,
     outcome text CHECK (outcome IN ('succeeded', 'failed', 'blocked', 'canceled', 'refused', 'abandoned')),
     failure_class text,
@@ -225,6 +231,22 @@ CREATE TABLE assets (
     FOREIGN KEY (task_id, attempt) REFERENCES attempts
 );
 
+-- Pictures that customers handed in, kept for a while after their last use. The id follows from account and content.
+-- One that is doomed is used no more: its bytes are being deleted, and `expires_at` says when that is tried again.
+CREATE TABLE uploads (
+    id uuid PRIMARY KEY,
+    account_id uuid NOT NULL REFERENCES accounts,
+    store_key text NOT NULL UNIQUE,
+    content_type text NOT NULL,
+    width integer NOT NULL CHECK (width > 0), height integer NOT NULL CHECK (height > 0),
+    bytes bigint NOT NULL CHECK (bytes > 0),
+    sha256 bytea NOT NULL CHECK (length(sha256) = 32),
+    created_at timestamptz NOT NULL DEFAULT clock_now(), expires_at timestamptz NOT NULL, doomed_at timestamptz,
+    UNIQUE (account_id, sha256)
+);
+CREATE INDEX uploads_expiry ON uploads (expires_at);
+CREATE INDEX uploads_space ON uploads (account_id) INCLUDE (bytes) WHERE doomed_at IS NULL;
+
 CREATE TABLE task_events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     task_id uuid NOT NULL,
@@ -285,12 +307,16 @@ CREATE TABLE losses (
     FOREIGN KEY (task_id, attempt) REFERENCES attempts
 );
 
--- Shared gates: a provider told to wait (429), or a breaker that is open. Also the row that a claim locks.
+-- Shared gates: a provider key told to wait (429), or a breaker that is open. Also the row that a claim locks.
+-- `failures` are closings in a row, `faults` calls in a row that failed upstream; `looks_from` is when the quota of
+-- looks that were claimed so far is used up.
 CREATE TABLE gates (
     name text PRIMARY KEY,
     closed_until timestamptz,
     reason text NOT NULL DEFAULT '',
-    failures integer NOT NULL DEFAULT 0 CHECK (failures >= 0)
+    failures integer NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    faults integer NOT NULL DEFAULT 0 CHECK (faults >= 0),
+    looks_from timestamptz
 );
 
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -351,13 +377,21 @@ BEGIN
 END $$;
 CREATE TRIGGER accounts_guard BEFORE INSERT OR UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION guard_balance();
 
--- A move follows an arrow and raises the version by one; a finished task never changes.
+-- A move follows an arrow and raises the version by one; a finished task never changes. A task that waits may also
+-- change its provider, which is a move that stays in its state.
 CREATE FUNCTION guard_task() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.account_id <> OLD.account_id OR NEW.unit_price <> OLD.unit_price OR NEW.held <> OLD.held OR NEW.n <> OLD.n THEN
         RAISE EXCEPTION 'account, price and count of a task are frozen' USING ERRCODE = 'restrict_violation';
     END IF;
-    IF NEW.state <> OLD.state THEN
+    IF (NEW.provider, NEW.upstream_model) <> (OLD.provider, OLD.upstream_model) THEN
+        IF NEW.state <> OLD.state OR NEW.state NOT IN ('queued', 'retrying') THEN
+            RAISE EXCEPTION 'a task changes its provider only while it waits' USING ERRCODE = 'restrict_violation';
+        END IF;
+        IF NEW.version <> OLD.version + 1 THEN
+            RAISE EXCEPTION 'a move raises the version by one' USING ERRCODE = 'restrict_violation';
+        END IF;
+    ELSIF NEW.state <> OLD.state THEN
         IF NEW.version <> OLD.version + 1 THEN
             RAISE EXCEPTION 'a move raises the version by one' USING ERRCODE = 'restrict_violation';
         END IF;

@@ -48,7 +48,9 @@ class Automatic1111(Dialect):
 
     name = "automatic1111"
     shape = "sync"
-    features = Features(edit=True, mask=True, progress=True, reasons=True, is_open=True)
+    features = Features(
+        edit=True, mask=True, progress=True, reasons=True, is_open=True, reference="force_task_id"
+    )
     credentials = CREDENTIALS
     routes = (
         Route("POST", "/sdapi/v1/txt2img", "submit", "read"),

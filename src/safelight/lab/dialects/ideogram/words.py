@@ -58,9 +58,7 @@ REFUSALS = {
 }
 ENDINGS = {
     # The reasons but the one of the policy are not documented.
-    "failed": (
-        Ending("failed", {"status": "failed", "failure_reason": "generation_error"}, reply=_FAULT),
-    ),
+    "failed": (Ending("failed", {"status": "failed", "failure_reason": "generation_error"}, reply=_FAULT),),
     "blocked": (
         # Such pictures cost as much as others.
         Ending("unsafe", {"status": "completed"}, is_billed=True),

@@ -59,7 +59,13 @@ class Tencent(Dialect):
     name = "tencent"
     shape = "poll"
     features = Features(
-        edit=True, partial_items=True, waiting=True, reasons=True, silent_ends=("every_picture",), result_life_s=3600, is_refreshable=False
+        edit=True,
+        partial_items=True,
+        waiting=True,
+        reasons=True,
+        silent_ends=("every_picture",),
+        result_life_s=3600,
+        is_refreshable=False,
     )
     credentials = CREDENTIALS
     routes = (

@@ -132,7 +132,7 @@ class VolcVisual(Dialect):
         call.only_query(("Action", "Version"))
         fields = call.fields()
         model, job_id = fields.text("req_key"), fields.text("task_id")
-        is_by_url = _wishes(fields.text("req_json", "{}"))
+        is_by_url = _wishes(fields.text("req_json", "{}", least=2))
         fields.close()
         job = self.find(job_id, "state")
         if job.model != model:

@@ -1,0 +1,117 @@
+-- Read-only questions of the operator's door: over all accounts, and in our inner words.
+
+-- name: reviews_by_reason
+-- How many tasks wait for a person, by reason.
+SELECT review_reason, count(*) AS tasks FROM tasks WHERE state = 'review' GROUP BY review_reason;
+
+-- name: list_reviews
+-- Tasks in review, oldest first, after `after`.
+SELECT tasks.id, tasks.account_id, accounts.name AS account_name, tasks.model, tasks.provider, tasks.version,
+       tasks.attempt, tasks.n, tasks.review_reason, tasks.state_since AS review_since, tasks.decide_by, tasks.held,
+       tasks.created_at, tasks.cancel_requested_at, attempts.provider_ref, attempts.upstream_status, attempts.excerpt
+FROM tasks
+JOIN accounts ON accounts.id = tasks.account_id
+JOIN attempts ON attempts.task_id = tasks.id AND attempts.number = tasks.attempt
+WHERE tasks.state = 'review' AND tasks.id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000')
+  AND (:reason::text IS NULL OR tasks.review_reason = :reason)
+  AND (:provider::text IS NULL OR tasks.provider = :provider)
+ORDER BY tasks.id LIMIT :room;
+
+-- name: read_whole_task^
+-- Everything that a task's own row says, whosever it is, with its settlement.
+SELECT tasks.id, tasks.account_id, accounts.name AS account_name, tasks.model, tasks.operation, tasks.prompt, tasks.n,
+       tasks.size, tasks.aspect_ratio, tasks.options, tasks.metadata, tasks.priority, tasks.provider,
+       tasks.upstream_model, tasks.unit_price, tasks.held, tasks.state, tasks.version, tasks.attempt, tasks.wake_at,
+       tasks.start_by, tasks.deadline_at, tasks.review_reason, tasks.decide_by, tasks.cancel_requested_at,
+       tasks.looks, tasks.copies, tasks.failure_class, tasks.failure_code, tasks.created_at, tasks.state_since,
+       tasks.finished_at, settlements.captured, settlements.released
+FROM tasks
+JOIN accounts ON accounts.id = tasks.account_id
+LEFT JOIN settlements ON settlements.task_id = tasks.id
+WHERE tasks.id = :id;
+
+-- name: attempts_of_task
+-- Every attempt in order; excerpts were redacted when they were kept.
+SELECT number, provider, upstream_model, reference, provider_ref, sends, throttled, upstream_status, sent_at,
+       answer_by, accepted_at, looked_at, ended_at, run_s, noticed_by, outcome, failure_class, failure_code, excerpt,
+       cost, outputs
+FROM attempts WHERE task_id = :id ORDER BY number;
+
+-- name: notices_of_task
+-- Its callbacks as they came, the latest first.
+SELECT id, provider, task_id, attempt, provider_ref, upstream_status, verdict, length(body) AS size_bytes, received_at
+FROM callbacks WHERE task_id = :id ORDER BY id DESC LIMIT :room;
+
+-- name: entries_of_task
+-- What it did to the ledger.
+SELECT id, kind, task_id, available_delta, held_delta, note, created_at FROM entries WHERE task_id = :id ORDER BY id;
+
+-- name: assets_of_task
+-- What was delivered.
+SELECT id, attempt, position, content_type, width, height, bytes AS size_bytes, encode(sha256, 'hex') AS sha256,
+       created_at
+FROM assets WHERE task_id = :id ORDER BY position;
+
+-- name: decisions_of_task
+-- What people decided about it.
+SELECT id, attempt, version, review_reason, decision, reason_code, note, decided_by, created_at
+FROM decisions WHERE task_id = :id ORDER BY id;
+
+-- name: losses_of_task
+-- What it cost the operator.
+SELECT attempt, provider, cost, reason, created_at FROM losses WHERE task_id = :id ORDER BY attempt;
+
+-- name: findings_of_task
+-- What was found about it.
+SELECT id, kind, provider, task_id, attempt, detail, cost, created_at, resolved_at, resolved_by, resolution
+FROM findings WHERE task_id = :id ORDER BY id;
+
+-- name: list_findings
+-- Findings, newest first, older than `before`.
+SELECT id, kind, provider, task_id, attempt, detail, cost, created_at, resolved_at, resolved_by, resolution
+FROM findings
+WHERE id < coalesce(:before::bigint, 9223372036854775807)
+  AND (:kind::text IS NULL OR kind = :kind) AND (:provider::text IS NULL OR provider = :provider)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_open_findings
+-- The same, of those that nobody has resolved.
+SELECT id, kind, provider, task_id, attempt, detail, cost, created_at, resolved_at, resolved_by, resolution
+FROM findings
+WHERE resolved_at IS NULL AND id < coalesce(:before::bigint, 9223372036854775807)
+  AND (:kind::text IS NULL OR kind = :kind) AND (:provider::text IS NULL OR provider = :provider)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_notices
+-- Callbacks, newest first, older than `before`.
+SELECT id, provider, task_id, attempt, provider_ref, upstream_status, verdict, length(body) AS size_bytes, received_at
+FROM callbacks
+WHERE id < coalesce(:before::bigint, 9223372036854775807) AND (:verdict::text IS NULL OR verdict = :verdict)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_notices_of_provider
+-- The same, of one provider key.
+SELECT id, provider, task_id, attempt, provider_ref, upstream_status, verdict, length(body) AS size_bytes, received_at
+FROM callbacks
+WHERE provider = :provider AND id < coalesce(:before::bigint, 9223372036854775807)
+  AND (:verdict::text IS NULL OR verdict = :verdict)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_audit
+-- Lines of the audit log, newest first, older than `before`.
+SELECT id, actor, address, request_id, action, object, account_id, outcome, detail, created_at,
+       encode(hash, 'hex') AS hash
+FROM audit_lines WHERE id < coalesce(:before::bigint, 9223372036854775807)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_audit_of
+-- The same, of one object.
+SELECT id, actor, address, request_id, action, object, account_id, outcome, detail, created_at,
+       encode(hash, 'hex') AS hash
+FROM audit_lines WHERE object = :object AND id < coalesce(:before::bigint, 9223372036854775807)
+ORDER BY id DESC LIMIT :room;
+
+-- name: list_accounts_after
+-- Accounts with their balances, oldest first, after `after`.
+SELECT id, name, available, held, open_tasks, created_at FROM accounts
+WHERE id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT :room;

@@ -1,0 +1,100 @@
+"""The doctor beside a running worker finds nothing; over a hundred thousand tasks its memory stays flat."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tracemalloc
+
+import asyncpg
+import psutil
+import pytest
+
+from safelight.db.database import SESSION, Database
+from safelight.lifecycle.doctor import Books, Outcome, audit_books
+from tests.db.growth import TASKS, grow
+from tests.world import Server, World, running_world
+
+GROWTH_BYTES = 50_000_000
+BY_TASK = ("entries", "settlements", "history", "attempts", "receipts", "callbacks")
+
+
+async def audited(
+    database: Database, world: World | None = None, *, with_bytes: bool = True
+) -> list[Outcome]:
+    """What came of every check that the rows can answer."""
+    assert world is not None
+    books = Books(database, world.graph.context.store, sorted(world.graph.context.providers))
+    return [outcome async for outcome in audit_books(books, with_bytes=with_bytes)]
+
+
+async def test_a_busy_database_has_no_finding_at_any_moment(server: Server) -> None:
+    knobs = {"latency_s": [0.0, 1.0], "fail": 0.2, "moderate": 0.1, "lose_answer": 0.1, "partial": 0.3}
+    async with running_world(server, knobs=knobs) as world:
+        worker = world.graph.worker()
+        await worker.start()
+        submitting = asyncio.create_task(_submit(world, 60))
+        audits = 0
+        try:
+            while not submitting.done() or audits < 3:
+                outcomes = await audited(world.database, world)
+                bad = [
+                    (outcome.check.name, outcome.findings, outcome.trouble)
+                    for outcome in outcomes
+                    if not outcome.is_ok
+                ]
+                assert bad == []
+                audits += 1
+            await submitting
+        finally:
+            await worker.stop()
+        moved = await world.value("SELECT count(*) FROM task_events")
+    assert moved > 150
+
+
+async def _submit(world: World, tasks: int) -> None:
+    for number in range(tasks):
+        await world.submit(("lab-poll", "lab-sync")[number % 2], n=1 + number % 2)
+        await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+async def grown(server: Server) -> str:
+    """A database with a hundred thousand tasks; what growth leaves out of a task is a finding."""
+    url = await server.clone()
+    connection = await asyncpg.connect(url, server_settings={**SESSION, "statement_timeout": "120s"})
+    await grow(connection, url)
+    await connection.close()
+    return url
+
+
+async def test_a_hundred_thousand_tasks_are_audited_in_flat_memory(
+    server: Server, grown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = Database(grown, pool_size=2)
+    await database.open()
+    try:
+        async with running_world(server) as world:
+            await audited(database, world, with_bytes=False)  # connections, prepared statements, imports
+            process = psutil.Process(os.getpid())
+            before = process.memory_info().rss
+            tracemalloc.start()
+            outcomes = await audited(database, world, with_bytes=False)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            grew = process.memory_info().rss - before
+    finally:
+        await database.close()
+        await server.drop(grown)
+    rows = {outcome.check.name: outcome.rows for outcome in outcomes}
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    assert [rows[name] for name in BY_TASK] == [TASKS] * len(BY_TASK)
+    # Every second task has no history, and a finding: tens of thousands of them are counted, not kept.
+    by_name = {outcome.check.name: outcome for outcome in outcomes}
+    assert by_name["history"].more > 40_000
+    assert len(by_name["history"].findings) == 20
+    assert all(outcome.trouble == "" for outcome in outcomes)
+    assert peak < GROWTH_BYTES / 5
+    assert grew < GROWTH_BYTES
+    with capsys.disabled():
+        print(f"\n{TASKS} tasks: {seconds:.1f} s, peak {peak / 1e6:.1f} MB, grew {grew / 1e6:.1f} MB")
