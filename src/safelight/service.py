@@ -49,6 +49,7 @@ from safelight.lifecycle.notices import Watch
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.reconcile import Reconcile
+from safelight.lifecycle.restore import mark_restored
 from safelight.lifecycle.retention import Erase, Retention
 from safelight.lifecycle.review import Review
 from safelight.lifecycle.routing import Routing
@@ -237,6 +238,12 @@ async def run_worker(settings: Settings, *, announce: Announce) -> None:
 async def run_migrate(settings: Settings) -> str:
     """Bring the database to this version; returns its revision."""
     return await migrate(await direct_url(settings))
+
+
+async def run_after_restore(settings: Settings, *, by: str) -> int:
+    """Let what may have been sent since the backup be looked for before it is sent; how many tasks these are."""
+    async with open_database(settings, must_exist=True) as database:
+        return await mark_restored(database, Actor(by))
 
 
 def make_provider(key: ProviderKey, session: aiohttp.ClientSession) -> Provider:

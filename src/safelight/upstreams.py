@@ -122,9 +122,7 @@ class _Given:
 
 def _is_about_lab(name: str, table: ProviderSettings) -> bool:
     """Whether a table only says how the lab is treated: its address and keys are its own."""
-    says_more = (
-        table.file or table.base_url or table.keys or table.credentials or table.credential_files
-    )
+    says_more = table.file or table.base_url or table.keys or table.credentials or table.credential_files
     return name in LAB_SHAPES and not says_more
 
 

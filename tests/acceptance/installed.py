@@ -119,12 +119,12 @@ class Installed:
         """The lab's own account of what it accepted and billed, from its file's reader: the lab itself."""
         async with (
             aiohttp.ClientSession() as session,
-            session.get(f"{await self._lab_url()}/lab/ledger") as answer,
+            session.get(f"{await self.lab_url()}/lab/ledger") as answer,
         ):
             found: dict[str, Any] = await answer.json()
             return found
 
-    async def _lab_url(self) -> str:
+    async def lab_url(self) -> str:
         lines = self.log.read_text().splitlines()
         found = [
             line.split("the lab answers at ")[1].strip() for line in lines if "the lab answers at " in line

@@ -68,7 +68,7 @@ async def rehearse(
             report.kills += 1
             await service.start()
         ids = await asyncio.wait_for(submitting, 300)
-        await _wait_for_ends(service, set(ids))
+        await wait_for_ends(service, set(ids))
         report.seconds = time.monotonic() - began
         await _read_books(service, ids, report)
         doctor = await asyncio.to_thread(service.run, "doctor")
@@ -112,7 +112,7 @@ async def _try_submit(service: Installed, body: dict[str, Any], key: str) -> str
     return None
 
 
-async def _wait_for_ends(service: Installed, open_ids: set[str]) -> None:
+async def wait_for_ends(service: Installed, open_ids: set[str]) -> None:
     """Until every task is terminal or in review; when nothing ends any more, time is moved to its next time-out."""
     changed_at = time.monotonic()
     async with service.database() as database:

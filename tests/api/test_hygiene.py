@@ -14,6 +14,7 @@ from safelight.api.app import create_app
 from safelight.api.parts import ApiParts
 from safelight.db import views
 from tests.api.door import Door, FakeReceive, running_door
+from tests.api.test_admin_auth import ROUTES as ADMIN_ROUTES
 
 PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id"}
 
@@ -134,6 +135,7 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("GET", "/healthz"),
         ("GET", "/readyz"),
         ("GET", "/metrics"),
+        *ADMIN_ROUTES,
     }
     submit = document["paths"]["/v1/tasks"]["post"]
     assert set(submit["responses"]) == {

@@ -68,7 +68,7 @@ def test_an_account_is_made_with_its_first_key_and_gets_credits(operator: Comman
     refused = operator("credits", "grant", "--account", "shop", "--", "-500")
     assert (refused.code, refused.err) == (
         1,
-        "safelight: more credits than are available cannot be taken back\n",
+        "safelight: More credits than are available cannot be taken back.\n",
     )
 
 

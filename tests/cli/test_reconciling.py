@@ -9,9 +9,16 @@ import asyncpg
 import pytest
 
 from safelight.db.database import SESSION
-from tests.cli.command import Command
+from tests.cli.command import Command, Said
 
 NOBODY = "http://127.0.0.1:9"
+
+
+def ended(command: Command, *words: str) -> Said:
+    """Run it as a process of its own: it sets up the logging of its process."""
+    process = command.start(*words)
+    out, err = process.communicate(timeout=60)
+    return Said(process.returncode, out, err)
 
 
 def change(url: str, *statements: str) -> None:
@@ -40,10 +47,10 @@ def test_a_day_of_a_provider_that_keeps_nothing_is_reconciled_and_its_report_kep
 ) -> None:
     change(books_url, "UPDATE attempts SET provider = 'lab-sync'", "UPDATE tasks SET provider = 'lab-sync'")
     words = ("reconcile", "--provider", "lab-sync", "--day", yesterday)
-    preview = operator(*words, "--dry-run", "--json")
+    preview = ended(operator, *words, "--dry-run", "--json")
     assert (preview.code, preview.json["is_dry_run"], preview.json["counts"]) == (0, True, {"attempts": 3})
     assert operator("reconcile", "reports", "--json").json == {"data": []}
-    said = operator(*words)
+    said = ended(operator, *words)
     assert said.code == 0
     assert said.out.splitlines()[0].startswith(f"lab-sync {yesterday}, by none: complete, in ")
     (report,) = operator("reconcile", "reports", "--provider", "lab-sync", "--json").json["data"]
@@ -55,8 +62,8 @@ def test_a_provider_that_cannot_be_asked_is_said_and_the_run_goes_on_later(
     operator: Command, yesterday: str
 ) -> None:
     words = ("reconcile", "--provider", "lab-poll", "--day", yesterday)
-    assert operator(*words, "--dry-run").code == 1
-    said = operator(*words)
+    assert ended(operator, *words, "--dry-run").code == 1
+    said = ended(operator, *words)
     assert said.code == 1
     assert "goes on at" in said.out
     (report,) = operator("reconcile", "reports", "--json").json["data"]
@@ -77,8 +84,8 @@ def test_what_cannot_be_done_is_said_in_one_line(
     operator: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, complaint: str
 ) -> None:
     monkeypatch.setenv("SAFELIGHT_LAB_URL", NOBODY)
-    said = operator(*words)
-    assert (said.code, said.out) == (code, "")
+    said = ended(operator, *words)
+    assert (said.code, said.out) == (code, ""), said.err
     assert complaint in said.err
 
 

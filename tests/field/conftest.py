@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -25,7 +26,7 @@ async def scene(server: Server) -> AsyncIterator[Scene]:
 def logs() -> Iterator[list[Line]]:
     """What is logged during the test."""
     with capture_logs() as lines:
-        yield lines
+        yield cast("list[Line]", lines)
 
 
 @pytest.fixture

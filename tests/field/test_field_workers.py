@@ -10,10 +10,12 @@ from uuid import UUID
 
 import pytest
 
+from safelight.domain.catalog import Model
 from safelight.domain.provider import AttemptRef, Capabilities, Output, ProviderUpdate, Submission
 from safelight.domain.task import State
 from safelight.errors import ProviderRefused
 from safelight.jobs.loops import Poller
+from safelight.lifecycle.accept import Wish
 from safelight.lifecycle.archive import COPY_LEASE_S
 from safelight.providers.documents import Unreadable, read_time
 from tests.field.scene import CALLS_BACK, NAME, Line, Scene, running_scene, said
@@ -60,23 +62,29 @@ async def test_I05_due_looks_are_taken_side_by_side(scene: Scene) -> None:
 async def test_I08_what_never_ends_upstream_ends_here_after_a_bounded_number_of_looks(
     server: Server, logs: list[Line]
 ) -> None:
+    """One task that always looks the same, and one that always shows something new."""
     async with running_scene(server, decide_by_s=3_600.0) as scene:
-        provider = install(scene.world, Scripted(POLLED))
+        still, busy = install(scene.world, Scripted(NAME, CALLS_BACK)), install(scene.world, Scripted(POLLED))
 
         async def poll(_: AttemptRef) -> ProviderUpdate:
-            return running(upstream_status=f"step {provider.polls}")  # always something new
+            return running(upstream_status=f"step {busy.polls}")
 
-        provider.poll_does = poll
-        task_id = await run_task(scene.world, POLLED)
-        for _ in range(100):
-            if await pass_until_due(scene.world, task_id) == 0.0:
-                break
+        busy.poll_does = poll
+        tasks = [await run_task(scene.world, name) for name in (NAME, POLLED)]
+        for _ in range(30):
+            await pass_until_due(scene.world, tasks[0])
+            await scene.world.pass_time(seconds=20)
+            await scene.world.look(NAME)
             await scene.world.look(POLLED)
-        assert await scene.ending(task_id) == ("failed", 0, 1)
-        assert await scene.settled(task_id) == 1
-        assert provider.polls < 60
-        assert [line["reason"] for line in said(logs, "review_needed")] == ["deadline"]
-        assert (await scene.view(task_id))["failure"]["code"] == "no_result"
+        await scene.world.pass_time(days=3)
+        for name in (NAME, POLLED):
+            await scene.world.look(name)
+        for task_id in tasks:
+            assert await scene.ending(task_id) == ("failed", 0, 1)
+            assert await scene.settled(task_id) == 1
+            assert (await scene.view(task_id))["failure"]["code"] == "no_result"
+        assert {line["reason"] for line in said(logs, "review_needed")} == {"no_progress", "deadline"}
+        assert max(still.polls, busy.polls) <= 31
 
 
 async def test_I12_no_connection_is_held_while_an_upstream_is_asked(scene: Scene) -> None:
@@ -128,6 +136,21 @@ async def test_I13_a_task_is_found_by_a_worker_only_once_it_is_committed(scene: 
     assert await scene.world.state(task_id) is State.RUNNING
 
 
+async def submit_as(scene: Scene, model: Model) -> UUID:
+    """Accept one task of a model that is not in the catalog as it is."""
+    scene.world.keys += 1
+    wish = Wish(
+        account_id=scene.world.account_id,
+        key=f"key-{scene.world.keys}",
+        fingerprint=bytes(32),
+        model=model,
+        operation="generate",
+        prompt="a red shoe on white",
+        size="64x64",
+    )
+    return (await scene.world.accept.accept(wish)).task_id
+
+
 async def test_J07_age_alone_ends_nothing_that_lives(scene: Scene) -> None:
     """Forty minutes of running within its deadline, and a copy whose lease is kept alive."""
     provider = install(scene.world, Scripted(POLLED))
@@ -138,7 +161,7 @@ async def test_J07_age_alone_ends_nothing_that_lives(scene: Scene) -> None:
     provider.poll_does = poll
     found = scene.world.graph.context.catalog.find(POLLED)
     assert found is not None
-    task_id = await scene.world.submit(model=replace(found, deadline_s=7_200.0))
+    task_id = await submit_as(scene, replace(found, deadline_s=7_200.0))
     await scene.world.dispatch(POLLED)
     for _ in range(4):
         await scene.world.pass_time(minutes=10)

@@ -97,6 +97,16 @@ async def test_a_gateway_stands_before_the_own_shapes(upstream: Upstream) -> Non
     assert (await upstream.ledger())["accepted"] == 2
 
 
+async def test_the_ledger_tells_all_or_only_the_last(upstream: Upstream) -> None:
+    for number in range(3):
+        await upstream.submit(reference=f"attempt-{number}")
+    _, told = await upstream.call("GET", "/lab/ledger?last=2")
+    assert told["accepted"] == 3
+    assert [item["reference"] for item in told["items"]] == ["attempt-1", "attempt-2"]
+    assert (await upstream.call("GET", "/lab/ledger?last=0"))[1]["items"] == []
+    assert (await upstream.call("GET", "/lab/ledger?last=all"))[0] == 400
+
+
 async def test_who_follows_a_redirect_is_counted(upstream: Upstream) -> None:
     await turn(upstream, gateway={"where": "submit", "how": "redirect"})
     with pytest.raises(aiohttp.ContentTypeError):

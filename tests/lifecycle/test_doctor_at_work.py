@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tracemalloc
+from collections.abc import Callable
 
 import asyncpg
 import psutil
@@ -69,7 +70,7 @@ async def grown(server: Server) -> str:
 
 
 async def test_a_hundred_thousand_tasks_are_audited_in_flat_memory(
-    server: Server, grown: str, capsys: pytest.CaptureFixture[str]
+    server: Server, grown: str, record_property: Callable[[str, object], None]
 ) -> None:
     database = Database(grown, pool_size=2)
     await database.open()
@@ -96,5 +97,5 @@ async def test_a_hundred_thousand_tasks_are_audited_in_flat_memory(
     assert all(outcome.trouble == "" for outcome in outcomes)
     assert peak < GROWTH_BYTES / 5
     assert grew < GROWTH_BYTES
-    with capsys.disabled():
-        print(f"\n{TASKS} tasks: {seconds:.1f} s, peak {peak / 1e6:.1f} MB, grew {grew / 1e6:.1f} MB")
+    record_property("seconds", round(seconds, 1))
+    record_property("peak_bytes", peak)

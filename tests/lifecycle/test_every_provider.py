@@ -76,10 +76,9 @@ async def followed(world: World, task_id: UUID, provider: str) -> State:
         await world.pass_time(seconds=40)
         await world.look(provider)
         await world.archive_all()
-        state = await world.state(task_id)
-        if is_terminal(state):
+        if is_terminal(await world.state(task_id)):
             break
-    return state
+    return await world.state(task_id)
 
 
 @pytest.mark.parametrize("name", dialect_names())

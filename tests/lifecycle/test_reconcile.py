@@ -1,134 +1,52 @@
-"""Theirs against ours: what was missed is applied, what differs is told, and the same again changes nothing."""
+"""Theirs against ours, day by day: what was missed is applied, and the same again changes nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from safelight.db import reconciliation
-from safelight.db.reconciliation import Run
 from safelight.domain.provider import (
     Capabilities,
-    Origin,
-    Output,
     ProviderUpdate,
-    RecordKey,
-    UpdateStatus,
-    UpstreamRecord,
 )
 from safelight.domain.task import State
 from safelight.errors import ConfigurationError, ProviderError, StaleAttempt
 from safelight.lifecycle import reconcile
 from safelight.lifecycle.reconcile import LEASE_S, MAX_TRIES, Reconcile
-from safelight.telemetry import set_fault_hook
-from tests.lifecycle.invariants import assert_books, fingerprint
+from tests.lifecycle.days import (
+    LISTS,
+    NAME,
+    OWN_TABLES,
+    Killed,
+    about,
+    day_of,
+    dying_at,
+    findings,
+    finish_one,
+    go,
+    kinds,
+    moment,
+    record,
+    reference_of,
+    stored,
+    until_due,
+)
+from tests.lifecycle.invariants import fingerprint
 from tests.lifecycle.upstreams import (
     Scripted,
-    always,
     done,
-    failed,
     in_turn,
     install,
     pages,
-    pass_until_due,
     ref_of,
     run_task,
     running,
-    token_of,
-    uncertain,
 )
 from tests.world import Server, World, running_world
-
-NAME = "lab-poll"
-LISTS = Capabilities(can_list=True, can_poll=True, record_retention_s=7 * 86_400.0)
-OWN_TABLES = ("reconciliations", "reconciliation_records")
-URL = "https://results.example/1.png"
-
-
-async def day_of(world: World) -> date:
-    """The day on which the first attempt was sent."""
-    found: date = await world.value("SELECT (min(sent_at) AT TIME ZONE 'UTC')::date FROM attempts")
-    return found
-
-
-async def until_due(world: World) -> None:
-    """Move the clock past the hour at which the days of all attempts are due."""
-    await world.pass_time(hours=29)
-
-
-async def go(world: World, day: date | None = None, provider: str = NAME) -> Run:
-    """Reconcile one day now."""
-    begun = await world.graph.reconcile.begin(provider, day or await day_of(world))
-    assert begun is not None
-    return await world.graph.reconcile.carry_out(begun)
-
-
-async def moment(world: World) -> datetime:
-    found: datetime = await world.value("SELECT min(sent_at) FROM attempts")
-    return found
-
-
-def update(status: UpdateStatus, **more: Any) -> ProviderUpdate:
-    values = {"upstream_status": status.value, **more}
-    return ProviderUpdate(status, Origin.RECONCILIATION, **values)
-
-
-def record(
-    ref: str, at: datetime, status: UpdateStatus = UpdateStatus.SUCCEEDED, **more: Any
-) -> UpstreamRecord:
-    outputs = (Output(url=URL),) if status is UpdateStatus.SUCCEEDED else ()
-    told = update(status, provider_ref=ref, outputs=outputs, cost=more.pop("cost", None))
-    return UpstreamRecord(ref, **{"reference": None, "created_at": at, "update": told, **more})
-
-
-async def reference_of(world: World, task_id: UUID) -> str:
-    return (await world.attempt(task_id)).reference
-
-
-async def findings(world: World) -> list[tuple[str, Any]]:
-    rows = await world.rows(
-        "SELECT kind, coalesce(task_id::text, provider_ref) AS about FROM findings ORDER BY id"
-    )
-    return [(row["kind"], row["about"]) for row in rows]
-
-
-def about(run: Run) -> list[tuple[str, ...]]:
-    """What a report is about, line by line."""
-    return sorted((str(line["kind"]), line["task_id"], line["provider_ref"]) for line in run.findings)
-
-
-def kinds(run: Run) -> list[str]:
-    return sorted(str(line["kind"]) for line in run.findings)
-
-
-@contextmanager
-def dying_at(point: str, *, time: int = 1) -> Iterator[None]:
-    """Die when a fault point is reached for the n-th time."""
-    left = time
-
-    def hook(name: str) -> None:
-        nonlocal left
-        left -= name == point
-        if name == point and left == 0:
-            raise Killed(name)
-
-    set_fault_hook(hook)
-    try:
-        yield
-    finally:
-        set_fault_hook(None)
-
-
-class Killed(Exception):
-    """The process is gone."""
 
 
 async def test_after_a_day_without_callbacks_and_polls_one_pass_empties_the_difference(world: World) -> None:
@@ -157,11 +75,6 @@ async def test_after_a_day_without_callbacks_and_polls_one_pass_empties_the_diff
         assert about(again) == about(first)
     assert await fingerprint(world, without=OWN_TABLES) == before
     assert (await world.lab_ledger())["accepted"] == 12
-
-
-async def stored(world: World, provider: str, day: date) -> list[Run]:
-    async with world.database.connection() as connection:
-        return await reconciliation.reports(connection, provider=provider, day=day, room=10)
 
 
 async def test_a_preview_finds_the_same_and_changes_nothing_at_all(world: World) -> None:
@@ -257,46 +170,6 @@ async def test_a_day_that_is_not_over_is_compared_so_far_and_once_more_when_it_i
     assert whole.until_at.date() == day + timedelta(days=1)
 
 
-async def finish_one(world: World, provider: Scripted, **more: Any) -> UUID:
-    """A task that was drawn and settled."""
-    provider.poll_does = in_turn(done(**more))
-    task_id = await run_task(world, NAME)
-    await pass_until_due(world, task_id)
-    await world.look(NAME)
-    await world.archive_all()
-    assert await world.state(task_id) is State.SUCCEEDED
-    return task_id
-
-
-@pytest.mark.parametrize(
-    ("keeps_s", "listed", "found"),
-    [
-        pytest.param(7 * 86_400.0, [[]], ["unknown_upstream"], id="within retention"),
-        pytest.param(None, [[]], [], id="unknown retention"),
-        pytest.param(3_600.0, [[]], [], id="past retention"),
-        pytest.param(7 * 86_400.0, [[], ProviderError("502")], [], id="list broke off"),
-    ],
-)
-async def test_ours_is_unknown_to_them_only_in_a_complete_list_within_its_retention(
-    world: World, keeps_s: float | None, listed: list[Any], found: list[str]
-) -> None:
-    provider = install(world, Scripted(NAME, replace(LISTS, record_retention_s=keeps_s)))
-    task_id = await finish_one(world, provider)
-    provider.list_does = pages(*listed)
-    await until_due(world)
-    day = await day_of(world)
-    run = await go(world, day)
-    for _ in range(MAX_TRIES):
-        if run.finished_at is None:
-            await world.pass_time(hours=2)
-            run = await go(world, day)
-    assert run.finished_at is not None
-    assert run.is_complete == (len(listed) == 1)
-    assert kinds(run) == found
-    assert await findings(world) == [(kind, str(task_id)) for kind in found]
-    assert await world.state(task_id) is State.SUCCEEDED
-
-
 async def test_a_provider_that_cannot_be_asked_is_asked_again_later_and_in_the_end_given_up(
     world: World,
 ) -> None:
@@ -318,99 +191,6 @@ async def test_a_provider_that_cannot_be_asked_is_asked_again_later_and_in_the_e
     assert cursors[:4] == ["1", None, "1", "1"], "every third try begins at the first page"
     assert (run["tries"], run["is_complete"]) == (MAX_TRIES - 1, False)
     assert json.loads(run["counts"])["attempts"] == 1
-
-
-async def test_records_without_an_attempt_of_ours_are_orphans_only_where_they_must_be_ours(
-    server: Server,
-) -> None:
-    async with running_world(server) as world:
-        assert await orphans(world) == ["by-reference", "by-token"]
-    async with running_world(server, providers={NAME: {"exclusive_key": True}}) as world:
-        assert await orphans(world) == ["bare", "by-reference", "by-token"]
-        (row,) = await world.rows("SELECT cost::float8, detail FROM findings WHERE provider_ref = 'bare'")
-        assert row["cost"] == 2.5
-        await assert_books(world)
-
-
-async def orphans(world: World) -> list[str]:
-    provider = install(world, Scripted(NAME, replace(LISTS, record_keys=frozenset({RecordKey.REFERENCE}))))
-    task_id = await run_task(world, NAME)
-    at = await moment(world)
-    address = f"https://ours.example/callbacks/{NAME}/{token_of(world, UUID(int=7))}"
-    provider.list_does = pages(
-        [
-            record(ref_of(await reference_of(world, task_id)), at, UpdateStatus.RUNNING),
-            record("by-reference", at, reference=f"{'b' * 32}-2"),
-            record("by-token", at, callback_url=address),
-            record("bare", at, cost=2.5),
-            record("another-day", at + timedelta(days=1), reference=f"{'c' * 32}-1"),
-        ]
-    )
-    await until_due(world)
-    for _ in range(2):
-        run = await go(world)
-        assert run.counts["records"] == 4 or at.hour in (0, 23)
-    return sorted(about for kind, about in await findings(world) if kind == "orphan")
-
-
-async def test_a_stranger_that_may_be_the_attempt_whose_answer_was_lost_is_no_orphan(server: Server) -> None:
-    async with running_world(server, providers={NAME: {"exclusive_key": True}}) as world:
-        provider = install(world, Scripted(NAME, LISTS, always(uncertain())))
-        task_id = await run_task(world, NAME)
-        provider.list_does = pages([record("perhaps", await moment(world))])
-        await world.pass_time(hours=29)
-        run = await go(world)
-        assert (run.counts["unclear"], kinds(run)) == (1, [])
-        await world.look(NAME)
-        await world.pass_time(hours=25)
-        await world.look(NAME)
-        assert await world.state(task_id) is State.FAILED
-        assert kinds(await go(world)) == ["orphan"], "nobody claims it any more, and it was paid for"
-
-
-async def test_what_ended_differently_is_told_and_changes_neither_money_nor_state(world: World) -> None:
-    provider = install(world, Scripted(NAME, LISTS))
-    refs: dict[str, str] = {}
-    made: dict[str, UUID] = {}
-    for name, end in {
-        "done": done(cost=1.0),
-        "dear": done(cost=1.0),
-        "agreed": done(cost=1.0),
-        "failed": failed(cost=0.0),
-    }.items():
-        provider.poll_does = in_turn(end)
-        made[name] = await run_task(world, NAME)
-        await pass_until_due(world, made[name])
-        await world.look(NAME)
-        refs[name] = ref_of(await reference_of(world, made[name]))
-    await world.rows("UPDATE tasks SET start_by = clock_now() WHERE state = 'retrying'")
-    await world.archive_all()
-    await world.graph.sweep.tidy()
-    assert await world.state(made["failed"]) is State.FAILED
-    at = await moment(world)
-    provider.list_does = pages(
-        [
-            record(refs["failed"], at, cost=1.5),
-            record(refs["done"], at, UpdateStatus.FAILED, cost=1.0),
-            record(refs["dear"], at, cost=3.0),
-            record(refs["agreed"], at, cost=1.0),
-        ]
-    )
-    await until_due(world)
-    before = await fingerprint(world, without=(*OWN_TABLES, "findings", "alerts"))
-    run = await go(world)
-    expected = {
-        "orphan_result": made["failed"],
-        "contradiction": made["done"],
-        "amount_differs": made["dear"],
-    }
-    told = {str(line["kind"]): UUID(line["task_id"]) for line in run.findings if line["kind"] in expected}
-    assert told == expected
-    assert await fingerprint(world, without=(*OWN_TABLES, "findings", "alerts")) == before
-    assert {kind for kind, _ in await findings(world)} >= set(expected)
-    once = await findings(world)
-    await go(world)
-    assert await findings(world) == once, "each is kept once"
 
 
 async def test_without_a_list_what_did_not_end_well_is_asked_for_by_its_id(world: World) -> None:
@@ -470,37 +250,6 @@ async def test_a_provider_that_keeps_nothing_has_only_our_side_to_count(world: W
     run = await go(world, provider="lab-sync")
     assert (run.mode, run.counts["attempts"], run.is_complete) == ("none", 1, True)
     await world.archive_all()
-
-
-async def test_an_attempt_whose_answer_was_lost_is_adopted_by_its_reference(world: World) -> None:
-    await world.knobs(lose_answer=1)
-    task_id = await run_task(world, "lab-callback")
-    assert await world.state(task_id) is State.UNCERTAIN
-    await world.until_drawn()
-    await until_due(world)
-    run = await go(world, provider="lab-callback")
-    assert kinds(run) == ["missed"]
-    assert await world.state(task_id) is State.ARCHIVING
-    assert (await world.attempt(task_id)).provider_ref is not None
-    await world.archive_all()
-    assert await world.state(task_id) is State.SUCCEEDED
-
-
-async def test_a_second_record_under_one_reference_is_an_orphan_beside_the_first(world: World) -> None:
-    provider = install(world, Scripted(NAME, LISTS))
-    task_id = await run_task(world, NAME)
-    reference, at = await reference_of(world, task_id), await moment(world)
-    provider.list_does = pages(
-        [
-            record(ref_of(reference), at, UpdateStatus.RUNNING, reference=reference),
-            record("twin", at, reference=reference, cost=1.0),
-        ]
-    )
-    await until_due(world)
-    run = await go(world)
-    (line,) = run.findings
-    assert (line["kind"], line["provider_ref"], line["beside"]) == ("orphan", "twin", str(task_id))
-    assert await world.state(task_id) is State.RUNNING
 
 
 async def test_each_provider_has_its_hour_in_its_time_zone(server: Server) -> None:

@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from safelight import __version__
-from safelight.cli import bench, doctor, keys, lab, notices, providers, reconcile, serving, submit, tasks
+from safelight.cli import (
+    adminkeys,
+    auditlog,
+    bench,
+    doctor,
+    drill,
+    keys,
+    lab,
+    notices,
+    providers,
+    reconcile,
+    review,
+    serving,
+    submit,
+    tasks,
+)
 from safelight.cli import credits as ledger
 
 app = typer.Typer(
@@ -52,5 +67,9 @@ app.add_typer(keys.commands, name="keys")
 app.add_typer(providers.commands, name="providers")
 app.add_typer(reconcile.commands, name="reconcile")
 app.add_typer(notices.commands, name="notices")
+app.add_typer(review.commands, name="review")
+app.add_typer(auditlog.commands, name="audit")
+app.add_typer(adminkeys.commands, name="admin-keys")
 app.add_typer(doctor.commands)
+app.add_typer(drill.commands)
 app.add_typer(bench.commands)

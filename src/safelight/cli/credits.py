@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from safelight.cli.operator import operating
 from safelight.cli.options import AsJson, DataDir, Url
 from safelight.cli.output import print_json, print_line, print_table
 from safelight.cli.remote import ask
@@ -45,15 +46,16 @@ def grant(
     settings = settings_of(data_dir)
 
     async def work() -> tuple[int, int]:
-        from safelight.db import accounts, ledger, views
-        from safelight.db.opening import open_database
+        from safelight.db import accounts, views
 
-        async with open_database(settings, must_exist=True) as database, database.transaction() as connection:
-            account_id = await accounts.find_account(connection, account)
+        async with operating(settings) as at:
+            async with at.database.connection() as connection:
+                account_id = await accounts.find_account(connection, account)
             if account_id is None:
                 fail(f"there is no account {account!r}")
-            await ledger.grant(connection, account_id, amount, note=note)
-            return await views.balance(connection, account_id) or (0, 0)
+            await at.administration.grant(account_id, amount, note, at.by)
+            async with at.database.connection() as connection:
+                return await views.balance(connection, account_id) or (0, 0)
 
     available, held = run(work())
     if as_json:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
+from safelight.cli.operator import operating
 from safelight.cli.options import AsJson, DataDir
 from safelight.cli.output import print_json, print_line, print_table
 from safelight.cli.running import fail, run, settings_of
@@ -38,18 +41,16 @@ def create(
 
     async def work() -> str:
         from safelight.db import accounts
-        from safelight.db.installation import load_pepper
-        from safelight.db.opening import open_database
 
-        async with open_database(settings, must_exist=True) as database:
-            pepper = await load_pepper(settings, database)
-            async with database.transaction() as connection:
+        async with operating(settings, makes_keys=True) as at:
+            async with at.database.connection() as connection:
                 account_id = await accounts.find_account(connection, account)
-                if account_id is None and new_account:
-                    account_id = await accounts.create_account(connection, account)
-                if account_id is None:
-                    fail(f"there is no account {account!r}; --new-account makes it")
-                return await accounts.create_key(connection, account_id, name, pepper)
+            if account_id is None and new_account:
+                made = await at.administration.create_account(account, at.by)
+                account_id = UUID(json.loads(made.body)["id"])
+            if account_id is None:
+                fail(f"there is no account {account!r}; --new-account makes it")
+            return await at.administration.create_key(account_id, name, at.by)
 
     key = run(work())
     if as_json:
@@ -66,15 +67,11 @@ def revoke(
     """End a key: within seconds every door refuses it."""
     settings = settings_of(data_dir)
 
-    async def work() -> bool:
-        from safelight.db import accounts
-        from safelight.db.opening import open_database
+    async def work() -> None:
+        async with operating(settings) as at:
+            await at.administration.revoke_key(key_id, at.by)
 
-        async with open_database(settings, must_exist=True) as database, database.transaction() as connection:
-            return await accounts.revoke_key(connection, key_id)
-
-    if not run(work()):
-        fail(f"there is no key {key_id!r}")
+    run(work())
     print_line(f"{key_id}  revoked")
 
 

@@ -105,9 +105,9 @@ def check(
     from safelight.cli.dryrun import dry_run
 
     declaration = _declaration(source)
+    spoken = None if is_dry else _spoken(dialect or declaration.name, is_named=dialect is not None)
     if not as_json:
         print_line(f"{declaration.name}: the declaration is well formed")
-    spoken = None if is_dry else _spoken(dialect or declaration.name, is_named=dialect is not None)
     if spoken is None:
         if not is_dry and not as_json:
             print_line(
@@ -196,7 +196,9 @@ def _declaration(source: str) -> Declaration:
 def _renamed(text: str, old: str, new: str) -> str:
     """The declaration under another name, and with it those models whose name upstream is another anyway."""
     text = text.replace(f'name = "{old}"', f'name = "{new}"', 1)
-    return re.sub(rf'^name = "{re.escape(old)}-(?=.*\nupstream_model)', f'name = "{new}-', text, flags=re.MULTILINE)
+    return re.sub(
+        rf'^name = "{re.escape(old)}-(?=.*\nupstream_model)', f'name = "{new}-', text, flags=re.MULTILINE
+    )
 
 
 def _check_name(name: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import getpass
 from typing import Annotated
 
 import typer
 
 from safelight.cli.options import DataDir
-from safelight.cli.output import print_line
+from safelight.cli.output import count_words, print_line
 from safelight.cli.running import USAGE, fail, run, run_server, settings_of
 
 commands = typer.Typer()
@@ -79,10 +80,26 @@ def worker(data_dir: DataDir = None) -> None:
     run_server(run_worker(settings_of(data_dir), announce=print_line))
 
 
-@commands.command()
-def migrate(data_dir: DataDir = None) -> None:
-    """Bring the database up to date; several may be started at once."""
-    from safelight.service import run_migrate
+@commands.command(epilog="Example, with safelight stopped:\n\n\b\n  safelight migrate --after-restore")
+def migrate(
+    after_restore: Annotated[
+        bool,
+        typer.Option(
+            "--after-restore", help="The database was restored: look for what may be sent already, then send."
+        ),
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring the database up to date; several may be started at once.
 
-    revision = run(run_migrate(settings_of(data_dir)))
+    After a restore from a backup the database does not know what was sent since. With --after-restore the next attempts
+    of every unfinished task are looked for upstream before they are sent, so that nothing is made twice.
+    """
+    from safelight.service import run_after_restore, run_migrate
+
+    settings = settings_of(data_dir)
+    revision = run(run_migrate(settings))
     print_line(f"the database is at {revision}")
+    if after_restore:
+        count = run(run_after_restore(settings, by=f"os:{getpass.getuser()}"))
+        print_line(f"{count_words(count, 'unfinished task')} will be looked for before anything is sent")

@@ -47,14 +47,16 @@ async def make_picture(declaration: Declaration, trial: Trial) -> None:
     """Make it, and say every step.
 
     Raises:
-        ProviderError: the provider refuses, or does not answer.
-        RequestError: it made no picture.
+        RequestError: the provider refuses, does not answer, or makes no picture.
     """
     model = _model(declaration, trial.model)
     async with _provider(declaration, trial) as (provider, origins):
         submission = _submission(model, trial.prompt)
         print_line(f"submit: {provider.name}, {model.name}, reference {submission.reference}")
-        update = await provider.submit(submission)
+        try:
+            update = await provider.submit(submission)
+        except ProviderError as error:
+            raise RequestError(502, "no-picture", clean(f"{error} {error.excerpt}".strip())) from None
         final = await _followed(provider, submission, update)
         if final.status is not UpdateStatus.SUCCEEDED or not final.outputs:
             why = f"{final.failure.failure_class} ({final.failure.code})" if final.failure else "no picture"

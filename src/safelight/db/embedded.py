@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import time
 import warnings
@@ -53,6 +55,29 @@ async def start_embedded(data_dir: Path) -> str:
     except Exception as error:
         raise ConfigurationError(f"the embedded database in {folder} does not start: {error}") from error
     return server.get_uri(database=DATABASE_NAME)
+
+
+async def stop_embedded(data_dir: Path) -> None:
+    """Stop the server of a scratch directory now, whoever started it, and leave this process nothing to do later."""
+    folder = (data_dir / "postgres").expanduser().resolve()
+    server = PostgresServer._instances.get(folder)
+    if server is not None:
+        atexit.unregister(server._cleanup)  # for its lock it would make the folder anew
+    await asyncio.to_thread(_stop, folder)
+
+
+def _stop(folder: Path) -> None:
+    """A fast shutdown; the package's own would look for the process that it once started."""
+    for _ in range(DEAD_LOOKS):
+        try:
+            pid = int((folder / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return
+        if not _is_server(pid, folder):
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
+        time.sleep(DEAD_PAUSE_S)
 
 
 def _start(folder: Path) -> PostgresServer:

@@ -147,7 +147,7 @@ def _routes(lab: Lab, api_key: str) -> web.Application:
     add("GET", "/lab/dialects", controls.list_dialects)
     add("GET", "/lab/dialects/{name}", polite(controls.read_dialect))
     add("*", "/lab/elsewhere", controls.elsewhere)
-    add("GET", "/lab/ledger", controls.read_ledger)
+    add("GET", "/lab/ledger", polite(controls.read_ledger))
     add("*", "/{rest:.*}", polite(_nothing_here))
     return app
 

@@ -23,7 +23,7 @@ from safelight.errors import AssetError, ProviderError
 from safelight.lifecycle.advance import Advance, News
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
-from safelight.lifecycle.listing import told_by_id, wait_for_look, without_empty_success
+from safelight.lifecycle.listing import told_by_id, wait_for_look
 from safelight.lifecycle.looks import count
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ class Comparison:
     """Compares for one run. A preview looks and finds, but applies nothing."""
 
     def __init__(
-        self, context: Context, advance: Advance, dispatch: Dispatch, provider: Provider, run: Run
+        self, context: Context, advance: Advance, dispatch: Dispatch, provider: Provider, *, run: Run
     ) -> None:
         self._context = context
         self._advance = advance
@@ -136,8 +136,7 @@ class Comparison:
         count(self._provider.name, update.status if update else "absent")
         ref = side.provider_ref or (update.provider_ref if update else None)
         if update is not None and ref is not None:
-            record = UpstreamRecord(ref, side.reference, side.sent_at, without_empty_success(update))
-            await self._follow(page, side, record)
+            await self._follow(page, side, UpstreamRecord(ref, side.reference, side.sent_at, update))
 
     async def _follow(self, page: Page, side: AttemptSide, record: UpstreamRecord) -> None:
         """Apply or note every difference between an attempt and what is known of its record in full."""

@@ -77,7 +77,7 @@ async def told_by_id(
     update = record.update
     has_all = update.status in _OPEN or bool(update.outputs)
     if has_all or not provider.capabilities.can_poll:
-        return without_empty_success(update)
+        return _without_empty_success(update)
     await wait_for_look(context, provider)
     told = await provider.poll(replace(attempt, provider_ref=record.provider_ref))
     count(provider.name, told.status)
@@ -86,7 +86,7 @@ async def told_by_id(
     )
 
 
-def without_empty_success(update: ProviderUpdate) -> ProviderUpdate:
+def _without_empty_success(update: ProviderUpdate) -> ProviderUpdate:
     """A list's success without its pictures only says that there is something to fetch."""
     if update.status is UpdateStatus.SUCCEEDED and not update.outputs:
         return replace(update, status=UpdateStatus.RUNNING)

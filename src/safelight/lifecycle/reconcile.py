@@ -148,7 +148,7 @@ class Reconcile:
 
     def _sit_down(self, run: Run) -> _Sitting:
         provider = self._context.provider(run.provider)
-        comparison = Comparison(self._context, self._advance, self._dispatch, provider, run)
+        comparison = Comparison(self._context, self._advance, self._dispatch, provider, run=run)
         return _Sitting(run, provider, comparison)
 
     async def _claim(self) -> Run | None:

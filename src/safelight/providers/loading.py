@@ -14,7 +14,13 @@ from pydantic import ValidationError
 from safelight.domain.catalog import Model
 from safelight.domain.provider import Capabilities, Trust
 from safelight.errors import ConfigurationError
-from safelight.providers.checks import contradictions, image_forms, record_keys, takes_callback_url
+from safelight.providers.checks import (
+    contradictions,
+    image_forms,
+    option_names,
+    record_keys,
+    takes_callback_url,
+)
 from safelight.providers.declaration import Declaration
 from safelight.providers.explanations import explain
 
@@ -75,11 +81,13 @@ def packaged_declaration(name: str, *, values: Mapping[str, str] | None = None) 
 
 def models_of(declaration: Declaration) -> tuple[Model, ...]:
     """The models of a declaration for the catalog."""
+    options = option_names(declaration)
     return tuple(
         Model(
             provider=declaration.name,
             upstream_model=model.upstream_model or model.name,
-            **model.model_dump(exclude={"upstream_model", "values", "takes_mask", "retires_on"}),
+            options=options,
+            **model.model_dump(exclude={"upstream_model", "values"}),
         )
         for model in declaration.models
     )

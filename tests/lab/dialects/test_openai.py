@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import aiohttp
+import httpx
 import openai
 import pytest
 
@@ -66,6 +68,17 @@ async def test_the_real_client_streams_partial_pictures(visitor: Visitor, client
     edits = await client.images.edit(model=MODEL, image=PNG, prompt=PROMPT, stream=True, partial_images=1)
     types: list[str] = [event.type async for event in edits]
     assert types == ["image_edit.partial_image", "image_edit.completed"]
+
+
+@pytest.mark.parametrize("how", ["reset_after_head", "truncated_json"])
+async def test_a_stream_can_be_cut(visitor: Visitor, client: openai.AsyncOpenAI, how: str) -> None:
+    await visitor.turn(gateway={"where": "submit", "how": how, "is_accepted": True}, small_pictures=True)
+    with suppress(openai.APIError, httpx.HTTPError, ValueError):
+        async for event in await client.images.generate(
+            model=MODEL, prompt=PROMPT, stream=True, partial_images=2
+        ):
+            assert event.type == "image_generation.partial_image"
+    assert (await visitor.item())["outcome"] == "done"
 
 
 async def test_a_stream_that_has_begun_ends_in_an_error(visitor: Visitor, client: openai.AsyncOpenAI) -> None:

@@ -74,7 +74,9 @@ async def test_the_account_tells_the_credits_that_are_left(visitor: Visitor) -> 
     ("changes", "status", "told"),
     [
         ({"prompt": None}, 400, "prompt: field required"),
-        ({"model": "recraftv9"}, 404, "model not found"),
+        ({"model": "recraftv9"}, 400, "model is not supported"),
+        ({"model": "recraftv4", "style": "icon"}, 400, "style"),
+        ({"model": "recraftv3", "size": "1152x896"}, 400, "size"),
         ({"size": "7:5"}, 400, "size"),
         ({"size": "128x128"}, 400, "size"),
         ({"n": 7}, 400, "n"),

@@ -213,7 +213,7 @@ async def test_every_picture_has_a_word_of_its_own(visitor: Visitor, variant: st
 async def test_states_are_numbers_in_texts(visitor: Visitor) -> None:
     await visitor.turn(latency_s=[0.5, 0.5])
     poll = visitor.speaker.poll((await visitor.submit()).body)
-    seen = []
+    seen: list[str] = []
     async with asyncio.timeout(10):
         while not seen or seen[-1] != "5":
             seen.append((await visitor.ask(poll)).body["Response"]["JobStatusCode"])

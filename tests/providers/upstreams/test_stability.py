@@ -186,6 +186,7 @@ async def test_a_slow_tool_answers_with_an_id(
         (200, {"result": PNG_BASE64, "finish_reason": "SUCCESS", "seed": 7}, UpdateStatus.SUCCEEDED),
         (200, {"result": PNG_BASE64, "finish_reason": "CONTENT_FILTERED"}, UpdateStatus.BLOCKED),
         (403, error("content_moderation"), UpdateStatus.BLOCKED),
+        (400, error("bad_request"), UpdateStatus.FAILED),
     ],
 )
 async def test_the_state_of_a_result_is_the_status_of_the_answer(
@@ -205,9 +206,11 @@ async def test_the_state_of_a_result_is_the_status_of_the_answer(
         (401, error("unauthorized"), BAD_KEY),
         (500, error("internal_error"), "nothing"),
         (502, HTML, "nothing"),
+        (200, b"", "nothing"),
+        (200, {"message": "your call"}, "nothing"),
     ],
 )
-async def test_an_error_to_a_look_never_means_failed(
+async def test_an_answer_that_is_not_about_the_picture_says_nothing(
     session: aiohttp.ClientSession, upstream: Upstream, status: int, body: Any, word: str
 ) -> None:
     assert await Asker("stability-async", session, upstream).poll_fails(status, body) == word

@@ -42,6 +42,8 @@ def telling_cases(bench: Workbench) -> Iterator[Case]:
             yield Case("told: that it waits", partial(_waits, bench))
     if features["cost"] or features["run_time"]:
         yield Case("told: what it costs, how long it ran", partial(_account, bench))
+    if features["refunds"]:
+        yield Case("told: that a bad end costs nothing", partial(_refund, bench))
     if features["is_signing_optional"] and bench.capabilities.calls_back:
         yield Case("callback: a hint where there is no secret", partial(_without_secret, bench))
 
@@ -62,11 +64,12 @@ async def _unknown_code(bench: Workbench) -> None:
 async def _why(bench: Workbench, situation: str, way: str) -> None:
     await bench.turn(refuse=situation, refuse_way=way, refuse_where="submit")
     try:
-        await bench.provider.submit(bench.submission())
+        update = await bench.provider.submit(bench.submission())
     except ProviderError as error:
         expect(error.excerpt and error.excerpt[0] not in "{[", f"the operator reads {error.excerpt!r}")
         return
-    raise Nonconformity("it is not refused")
+    expect(update.failure, "it is not refused")
+    expect(update.excerpt, "the operator reads nothing")
 
 
 async def _why_ended(bench: Workbench, situation: str, way: str) -> None:
@@ -103,6 +106,13 @@ async def _account(bench: Workbench) -> None:
     final = await bench.finish(attempt, outcome)
     expect(final.cost or not bench.features["cost"], f"its cost is read as {final.cost}")
     expect(final.run_s or not bench.features["run_time"], f"its run time is read as {final.run_s}")
+
+
+async def _refund(bench: Workbench) -> None:
+    await bench.turn(ending="failed")
+    _, attempt, outcome = await bench.started()
+    final = await bench.finish(attempt, outcome)
+    expect(not final.cost, f"the cost of a bad end is read as {final.cost}")
 
 
 async def _without_secret(bench: Workbench) -> None:

@@ -12,9 +12,9 @@ from safelight.db.opening import open_database
 from safelight.settings import Settings, write_private
 
 
-async def prepare_account(data_dir: Path, credits_: int) -> None:
+async def prepare_account(data_dir: Path, credits_: int, database_url: str | None = None) -> None:
     """Grant the credits to the account `default`; make it and its key where `serve` has not."""
-    settings = Settings(data_dir=data_dir)
+    settings = Settings(data_dir=data_dir, database_url=database_url)
     key_file = data_dir / "key"
     async with open_database(settings) as database:
         pepper = await load_pepper(settings, database)
@@ -31,4 +31,4 @@ async def prepare_account(data_dir: Path, credits_: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(prepare_account(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(prepare_account(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]))

@@ -62,22 +62,22 @@ async def own_instance(*, has_worker: bool = True) -> AsyncIterator[Instance]:
     Raises:
         ConfigurationError: it does not start.
     """
-    data_dir = _new_data_dir()
+    data_dir = new_data_dir("safelight-bench-")
     try:
         async with _lab(data_dir / "lab" if has_worker else None) as lab_url:
             command = "serve" if has_worker else "api"
             async with _server(command, _environment(data_dir, lab_url or NO_LAB)) as url:
-                await _prepare_account(data_dir)
+                await prepare_account(data_dir, CREDITS)
                 key = (data_dir / "key").read_text(encoding="utf-8").strip()
                 yield Instance(command, url, key, lab_url, data_dir)
     finally:
         await asyncio.to_thread(shutil.rmtree, data_dir, ignore_errors=True)
 
 
-def _new_data_dir() -> Path:
+def new_data_dir(prefix: str) -> Path:
     """Never below a home directory: as root the embedded database opens every folder above its data for reading."""
     parent = next(place for place in (Path("/var/tmp"), Path("/tmp"), Path()) if place.is_dir())  # noqa: S108 - see above
-    return Path(tempfile.mkdtemp(prefix="safelight-bench-", dir=parent.resolve()))
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=parent.resolve()))
 
 
 def _environment(data_dir: Path, lab_url: str) -> dict[str, str]:
@@ -153,14 +153,15 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-async def _prepare_account(data_dir: Path) -> None:
+async def prepare_account(data_dir: Path, credits_: int, *, database_url: str | None = None) -> None:
     """In a process of its own, because whoever opens an embedded database keeps it running until it ends."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "safelight.cli.measure.account",
         str(data_dir),
-        str(CREDITS),
+        str(credits_),
+        *([database_url] if database_url else []),
         env={name: value for name, value in os.environ.items() if not name.startswith("SAFELIGHT_")},
         stderr=asyncio.subprocess.PIPE,
     )

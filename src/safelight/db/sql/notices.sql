@@ -63,8 +63,7 @@ SELECT key.provider,
        count(*) FILTER (WHERE place > :recent) AS earlier, count(*) FILTER (WHERE place > :recent AND is_told) AS earlier_told
 FROM unnest(:providers::text[]) AS key (provider)
 LEFT JOIN LATERAL (
-    SELECT row_number() OVER (ORDER BY ended_at DESC) AS place,
-           EXISTS (SELECT FROM callbacks WHERE callbacks.task_id = one.task_id AND callbacks.attempt = one.number) AS is_told
+    SELECT row_number() OVER (ORDER BY ended_at DESC) AS place, told.is_told
     FROM (
         SELECT task_id, number, ended_at FROM attempts
         WHERE attempts.provider = key.provider AND noticed_by IS NOT NULL AND accepted_at IS NOT NULL
@@ -73,6 +72,10 @@ LEFT JOIN LATERAL (
           AND ended_at < clock_now() - make_interval(secs => :grace_s)
         ORDER BY ended_at DESC LIMIT :most
     ) AS one
+    LEFT JOIN LATERAL (
+        SELECT true AS is_told FROM callbacks
+        WHERE callbacks.task_id = one.task_id AND callbacks.attempt = one.number LIMIT 1
+    ) AS told ON true
 ) AS latest ON true
 GROUP BY key.provider ORDER BY key.provider;
 

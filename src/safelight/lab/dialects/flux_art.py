@@ -69,7 +69,7 @@ REFUSALS = {
     "credentials": (_no("key", 401, "invalid_api_key", "The API key is missing or invalid"),),
     "funds": (
         _no("points", 402, "insufficient_points", "Not enough points"),
-        _no("membership", 402, "membership_required", "The membership does not include this model"),
+        _no("membership", 402, "membership_required", "This model is prohibited without a membership"),
     ),
     "rate_limited": (_no("seconds", 429, "rate_limit", "Too many requests", "2"),),
     "concurrency_limited": (_no("seconds", 429, "concurrent_limit", "Too many tasks at once", "3"),),
@@ -107,6 +107,7 @@ class FluxArt(Dialect):
         reasons=True,
         silent_ends=("canceled",),
         cost=True,
+        refunds=True,
         key="Idempotency-Key",
     )
     credentials = CREDENTIALS

@@ -29,6 +29,8 @@ class Features:
     silent_ends: tuple[str, ...] = ()
     """The bad ends that have no words all the same."""
     cost: bool = False
+    refunds: bool = False
+    """Whether it gives back what a bad end has cost."""
     run_time: bool = False
     partial_items: bool = False
     stream: bool = False

@@ -19,7 +19,7 @@ MODEL = "jimeng_t2i_v40"
 
 
 def signature(secret: str, target: tuple[str, str], body: bytes, moment: str) -> str:
-    """The signature of a POST to a path with a query; the key is that of Amazon's scheme without its first four letters."""
+    """The signature of a POST to a path with a query; the chain of keys begins with the bare secret."""
     digest = hashlib.sha256(body).hexdigest()
     headers = f"content-type:application/json\nhost:{HOST}\nx-content-sha256:{digest}\nx-date:{moment}\n"
     request = f"POST\n{target[0]}\n{target[1]}\n{headers}\n{NAMES}\n{digest}"

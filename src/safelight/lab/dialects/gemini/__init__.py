@@ -48,7 +48,7 @@ class Gemini(Dialect):
 
     name = "gemini"
     shape = "sync"
-    features = Features(edit=True, cost=True)
+    features = Features(edit=True, reasons=True, cost=True)
     credentials = CREDENTIALS
     routes = (
         # Documented as v1beta; the client of version 3 calls v1.
@@ -111,6 +111,8 @@ class Gemini(Dialect):
             data = base64.b64encode(picture).decode()
             parts.append({"inlineData": {"mimeType": f"image/{job.format}", "data": data}})
         candidate: dict[str, Any] = {"finishReason": view.told("finish", "STOP"), "index": 0}
+        if finish := view.told("finish"):
+            candidate["finishMessage"] = f"The picture is held back: {finish}."
         if view.phase == "done":
             candidate["content"] = {"parts": parts, "role": "model"}
         return Reply(200, {"candidates": [candidate], **_told_of(job)})

@@ -56,8 +56,8 @@ def _end(name: str, code: str, message: str) -> Ending:
     return Ending(name, {"code": code, "message": message})
 
 
-# The codes of the product are those of tencentcloud-sdk-python-hunyuan 3.1.180 (errorcodes.py); AuthFailure and the like
-# are common to all Tencent Cloud APIs.
+# The codes of the product are those of tencentcloud-sdk-python-hunyuan 3.1.180 (errorcodes.py); AuthFailure and
+# the like are common to all Tencent Cloud APIs.
 REFUSALS = {
     "invalid_request": (
         _no("value", "InvalidParameterValue.ParameterValueError", "The value of a parameter is wrong."),
