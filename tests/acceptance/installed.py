@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,26 @@ class Installed:
             yield database
         finally:
             await database.close()
+
+    async def wait_for_ends(
+        self, ids: Collection[str], *, quiet_s: float = 8.0, step_s: float = 60.0
+    ) -> None:
+        """Until each of these is terminal or in review; when nothing ends any more, time is moved on."""
+        open_ids, changed_at = set(ids), time.monotonic()
+        async with self.database() as database:
+            while open_ids:
+                async with database.connection() as connection:
+                    rows = await connection.fetch(
+                        "SELECT id FROM tasks WHERE finished_at IS NOT NULL OR state = 'review'"
+                    )
+                before = len(open_ids)
+                open_ids -= {str(row["id"]) for row in rows}
+                if len(open_ids) < before:
+                    changed_at = time.monotonic()
+                elif time.monotonic() - changed_at > quiet_s:
+                    await database.shift_clock(timedelta(seconds=step_s))
+                    changed_at = time.monotonic()
+                await asyncio.sleep(0.2)
 
     async def pass_time(self, seconds: float) -> None:
         """Move the installation's clock."""

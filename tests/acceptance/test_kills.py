@@ -6,30 +6,22 @@ import asyncio
 import os
 import signal
 
+from safelight.cli.rehearsal.plan import Fault, Plan
+from safelight.cli.rehearsal.run import rehearse
+from safelight.lifecycle.checks import CHECKS
 from tests.acceptance.installed import Installed
-from tests.acceptance.rehearsal import rehearse
 
 
-async def test_killed_three_times_every_task_still_ends_and_the_books_agree() -> None:
-    knobs = {
-        "callback_loss": 0.2,
-        "callback_copies": 2,
-        "callback_reorder": 0.3,
-        "fail": 0.1,
-        "moderate": 0.05,
-    }
-    report = await rehearse(tasks=60, kills=3, knobs=knobs, seed=7)
-    assert report.kills == 3
-    assert report.lost == []
-    assert report.accepted_twice == []
-    assert report.doctor_code == 0, report.doctor
-    assert report.ready + sum(report.failed.values()) + sum(report.review.values()) == 60
-    assert set(report.review) <= {"submit_uncertain"}
-    assert report.available == 1000 - report.captured - report.held
-    assert report.held == sum(report.review.values())
-    assert report.captured == report.ready
-    assert report.billed >= report.captured
-    assert report.ready >= 40
+async def test_killed_again_and_again_every_task_still_ends_and_three_books_agree() -> None:
+    faults = (Fault.KILLS, Fault.CALLBACKS, Fault.ENDINGS)
+    plan = Plan(minutes=0.5, tasks=60, rate=3.0, faults=faults, seed=7, gap_s=(1.0, 3.0))
+    report = await rehearse(plan, lambda _: None)
+    assert report.reasons == []
+    assert report.faults["kills"] >= 1
+    assert sum(report.starts.values()) > 3
+    assert len(report.receipts.ids) == 60
+    assert report.found.states["succeeded"] >= 30
+    assert {outcome.check.name for outcome in report.found.outcomes} == {check.name for check in CHECKS}
 
 
 async def test_a_killed_database_server_comes_back_by_itself(service: Installed) -> None:

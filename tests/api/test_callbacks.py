@@ -59,6 +59,15 @@ async def test_only_post_is_taken(door: Door, method: str) -> None:
         assert (answer.status, answer.headers["Allow"]) == (405, "POST")
 
 
+async def test_a_callback_that_cannot_be_checked_just_now_is_sent_again(
+    door: Door, receive: FakeReceive
+) -> None:
+    """Such as one whose public keys cannot be had: a 401 would tell its sender to give up."""
+    receive.rejection = CallbackRejected("keys_unavailable", status=503)
+    answer = await door.ask("POST", "/callbacks/studio/t", data=b"{}")
+    assert (answer.status, answer.code, answer.headers["Retry-After"]) == (503, "unavailable", "60")
+
+
 async def test_an_endless_address_leads_nowhere(door: Door, receive: FakeReceive) -> None:
     assert (await door.ask("POST", f"/callbacks/studio/{'t' * 500}", data=b"")).status == 404
     assert receive.given == []

@@ -5,7 +5,12 @@ from __future__ import annotations
 from tests.api.door import Door
 from tests.world import World
 
-BODY = {"model": "lab-sync", "prompt": "a birthday card for Ottilie", "size": "64x64", "metadata": {"order": "7"}}
+BODY = {
+    "model": "lab-sync",
+    "prompt": "a birthday card for Ottilie",
+    "size": "64x64",
+    "metadata": {"order": "7"},
+}
 
 
 async def drawn(gallery: Door, world: World) -> str:

@@ -24,7 +24,8 @@ EMPTY = """
     DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM uploads; DELETE FROM task_events;
     DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
     DELETE FROM reconciliations; DELETE FROM callback_counts; DELETE FROM callback_alarms;
-    DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines; DELETE FROM admin_keys; DELETE FROM admin_receipts;
+    DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines;
+    DELETE FROM admin_keys; DELETE FROM admin_receipts;
     UPDATE audit_head SET id = 0, hash = decode(repeat('00', 32), 'hex');
     DELETE FROM pgqueuer.pgqueuer; DELETE FROM pgqueuer.pgqueuer_log;
     DELETE FROM installation; UPDATE clock SET shift = '0';

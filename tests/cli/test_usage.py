@@ -23,6 +23,9 @@ GROUPS = [
     "keys",
     "reconcile",
     "notices",
+    "review",
+    "audit",
+    "admin-keys",
     "doctor",
     "bench",
 ]
@@ -52,7 +55,18 @@ def test_every_command_explains_itself_and_its_options(command: Command, name: s
 
 
 @pytest.mark.parametrize(
-    "words", ["tasks list", "tasks show", "tasks cancel", "keys list", "credits entries", "credits balance"]
+    "words",
+    [
+        "tasks list",
+        "tasks show",
+        "tasks cancel",
+        "keys list",
+        "credits entries",
+        "credits balance",
+        "review list",
+        "audit list",
+        "admin-keys list",
+    ],
 )
 def test_listing_commands_print_json_on_request(command: Command, words: str) -> None:
     assert "--json" in command(*words.split(), "--help").out

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from uuid import UUID
 
+import pytest
+
 from safelight.domain.audit import Actor
 from safelight.domain.provider import Capabilities, Origin, Output, Provider, Trust
 from safelight.domain.review import Choice
 from safelight.domain.task import ReviewReason, State
+from safelight.errors import RequestError
 from safelight.lifecycle.looks import Looks
 from safelight.lifecycle.once import Once
 from safelight.lifecycle.review import Ruling
@@ -128,3 +131,21 @@ def _news(task_id: UUID, outputs: Sequence[Output]) -> Any:
     from safelight.lifecycle.advance import News
 
     return News(task_id, 1, update=done(*outputs, origin=Origin.POLL))
+
+
+async def stored(world: World) -> list[str]:
+    """Everything that lies in our storage."""
+    keys = world.graph.context.store.keys()
+    return sorted([key async for key, _, _ in keys])
+
+
+async def refused(desk: Desk, choice: Choice, **words: Any) -> tuple[int, str]:
+    """Decide in vain: the status and the code."""
+    before = await desk.world.task(desk.task_id)
+    lines = await desk.world.value("SELECT count(*) FROM audit_lines")
+    with pytest.raises(RequestError) as caught:
+        await desk.decide(choice, **words)
+    after = await desk.world.task(desk.task_id)
+    assert (after.state, after.version) == (before.state, before.version)
+    assert await desk.world.value("SELECT count(*) FROM audit_lines") == lines
+    return caught.value.status, caught.value.problem_code

@@ -154,10 +154,12 @@ async def test_who_has_lost_his_run_to_another_keeps_nothing_of_it(world: World)
 
 
 async def test_a_day_that_is_not_over_is_compared_so_far_and_once_more_when_it_is(world: World) -> None:
-    provider = install(world, Scripted(NAME, LISTS))
+    install(world, Scripted(NAME, LISTS, list_does=pages([])))
+    await world.rows(
+        "UPDATE clock SET shift = shift + date_trunc('day', clock_now()) + interval '36 hours' - clock_now()"
+    )
     await run_task(world, NAME)
     day = await day_of(world)
-    provider.list_does = pages([])
     await world.pass_time(seconds=120)
     partial = await go(world, day)
     assert (partial.until_at.date(), partial.counts["attempts"]) == (day, 1)

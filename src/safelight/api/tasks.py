@@ -210,6 +210,4 @@ _SUBMIT = described(
 _SHOW = described("Read a task", {200: Task}, refusals=(404, 422), parameters=(TASK_ID, _INCLUDE))
 _LIST = described("List tasks", {200: TaskList}, refusals=(422,), parameters=(CURSOR, LIMIT, _STATUS))
 _CANCEL = described("Cancel a task", {200: Task, 202: Task}, refusals=(404, 409), parameters=(TASK_ID,))
-_ERASE = described(
-    "Erase what a task said and drew", {200: Task}, refusals=(404, 409), parameters=(TASK_ID,)
-)
+_ERASE = described("Erase what a task said and drew", {200: Task}, refusals=(404, 409), parameters=(TASK_ID,))

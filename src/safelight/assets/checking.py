@@ -160,7 +160,10 @@ def _decode_frames(image: Image.Image, limits: PictureLimits) -> None:
 
 def _is_uniform(image: Image.Image) -> bool:
     """Whether the picture is one plain colour; an animation never is."""
-    bands = image.getextrema()
+    try:
+        bands = image.getextrema()
+    except ValueError:
+        return False  # a mode whose values Pillow does not compare
     pairs = bands if isinstance(bands[0], tuple) else (bands,)
     return getattr(image, "n_frames", 1) == 1 and all(low == high for low, high in pairs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -64,6 +65,8 @@ def drill(
     except ValueError as error:
         fail(f"--faults: {error}; there are {', '.join(Fault)}", code=USAGE)
     plan = Plan(minutes=minutes, tasks=tasks, rate=rate, faults=chosen, seed=seed, database_url=database_url)
+    # The connections of our own look break with the database that is killed: that is meant, and no news.
+    logging.getLogger("asyncpg").disabled = True
     report = run_server(rehearse(plan, _say))
     if as_json:
         from safelight.cli.rehearsal.page import page_json

@@ -182,17 +182,21 @@ def _decide(
     settings, uuid = settings_of(data_dir), _uuid_of(task_id)
 
     async def work() -> bytes:
+        from structlog.testing import capture_logs
+
         from safelight.db import tasks
         from safelight.lifecycle.review import Ruling
 
-        async with reviewing(settings) as (database, review):
-            seen = version
-            if seen is None:
-                async with database.connection() as connection:
-                    found = await tasks.read_task(connection, uuid)
-                seen = found[0].version if found else 1
-            answer = await review.decide(Ruling(uuid, seen, choice, **words), this_user())
-            return answer.body
+        # Standard output has the answer alone; what is worth a log line is in the audit log too.
+        with capture_logs():
+            async with reviewing(settings) as (database, review):
+                seen = version
+                if seen is None:
+                    async with database.connection() as connection:
+                        found = await tasks.read_task(connection, uuid)
+                    seen = found[0].version if found else 1
+                answer = await review.decide(Ruling(uuid, seen, choice, **words), this_user())
+                return answer.body
 
     document = json.loads(run(work()))
     if as_json:

@@ -60,10 +60,12 @@ async def start_embedded(data_dir: Path) -> str:
 async def stop_embedded(data_dir: Path) -> None:
     """Stop the server of a scratch directory now, whoever started it, and leave this process nothing to do later."""
     folder = (data_dir / "postgres").expanduser().resolve()
-    server = PostgresServer._instances.get(folder)
+    server = PostgresServer._instances.pop(folder, None)
     if server is not None:
         atexit.unregister(server._cleanup)  # for its lock it would make the folder anew
     await asyncio.to_thread(_stop, folder)
+    for other in PostgresServer._instances:
+        _use_lock_of(other)
 
 
 def _stop(folder: Path) -> None:
@@ -81,10 +83,7 @@ def _stop(folder: Path) -> None:
 
 
 def _start(folder: Path) -> PostgresServer:
-    # The package keeps one lock file in the shared temporary directory, which its first OS user owns for
-    # good; ours lies beside the data, so that root and others can work on one machine.
-    PostgresServer.lock_path = folder.parent / ".postgres.lock"
-    PostgresServer._lock = fasteners.InterProcessLock(PostgresServer.lock_path)
+    _use_lock_of(folder)
     _check_folder(folder)
     with PostgresServer._lock:
         _clear_dead_server(folder)
@@ -92,6 +91,14 @@ def _start(folder: Path) -> PostgresServer:
     with PostgresServer._lock:
         _forget_dead_processes(folder)
     return server
+
+
+def _use_lock_of(folder: Path) -> None:
+    """The package keeps one lock file in the shared temporary directory, which its first OS user owns for good; ours
+    lies beside the data, so that root and others can work on one machine.
+    """
+    PostgresServer.lock_path = folder.parent / ".postgres.lock"
+    PostgresServer._lock = fasteners.InterProcessLock(PostgresServer.lock_path)
 
 
 def _check_folder(folder: Path) -> None:

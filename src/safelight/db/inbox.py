@@ -60,9 +60,7 @@ async def observed_before(
         task_ids=[task_id for task_id, _ in notices],
         attempts=[attempt for _, attempt in notices],
     )
-    return [
-        (row["task_id"], row["attempt"], row["upstream_status"], State(row["would_be"])) for row in rows
-    ]
+    return [(row["task_id"], row["attempt"], row["upstream_status"], State(row["would_be"])) for row in rows]
 
 
 async def insert_callbacks(connection: Connection, rows: Sequence[CallbackRow]) -> None:

@@ -46,9 +46,7 @@ async def finished_attempts(
     connection: Connection, providers: Sequence[str], *, days: int, grace_s: float
 ) -> Finished:
     """The attempts of the last days; those that ended within `grace_s` may still hear their callback."""
-    row = await _sql.finished_attempts.row(
-        connection, providers=list(providers), days=days, grace_s=grace_s
-    )
+    row = await _sql.finished_attempts.row(connection, providers=list(providers), days=days, grace_s=grace_s)
     assert row is not None  # noqa: S101 - an aggregate always has its row
     return Finished(**row)
 
@@ -105,9 +103,7 @@ async def alarms(connection: Connection) -> dict[str, Alarm]:
 
 async def raise_alarm(connection: Connection, provider: str, *, expected: float, received: float) -> bool:
     """Raise an alarm; False if another process did."""
-    raised = await _sql.raise_alarm.value(
-        connection, provider=provider, expected=expected, received=received
-    )
+    raised = await _sql.raise_alarm.value(connection, provider=provider, expected=expected, received=received)
     return raised is not None
 
 

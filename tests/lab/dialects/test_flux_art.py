@@ -105,13 +105,13 @@ async def test_pictures_are_fetched_in_their_order(visitor: Visitor, caller: Cal
     ],
 )
 async def test_points_are_charged_at_once_and_given_back(
-    visitor: Visitor, quality: str, ending: str | None, charged: int, refunded: int
+    visitor: Visitor, quality: str, ending: str | None, charged: int, given_back: int
 ) -> None:
     await visitor.turn(ending=ending)
     accepted = await visitor.ask(submit({**BODY, "quality": quality}))
     assert accepted.body["data"]["usage"]["points_charged"] == charged
     usage = (await visitor.finished(accepted)).body["data"]["usage"]
-    assert usage == {"points_charged": charged, "points_refunded": refunded}
+    assert usage == {"points_charged": charged, "points_refunded": given_back}
 
 
 async def test_limits_say_how_long_to_wait(visitor: Visitor) -> None:

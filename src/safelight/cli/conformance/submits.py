@@ -41,6 +41,10 @@ def submit_cases(bench: Workbench) -> Iterator[Case]:
             yield Case(f"accepted: {model.name} edit with a mask", partial(_masked, bench, model))
     if len(bench.models) > 1:
         yield Case("accepted: each model as another one", partial(_told_apart, bench))
+    if bench.capabilities.takes_callback_url and bench.capabilities.can_poll:
+        for model, word in _first_of_each(bench):
+            case = partial(_uncalled, bench, model, word)
+            yield Case(f"accepted: {word} without an address for callbacks", case)
     for situation, expected in EXPECTED.items():
         for way in bench.dialect["refusals"].get(situation, ()):
             yield Case(f"refused: {situation} ({way})", partial(_refused, bench, situation, way, expected))
@@ -79,6 +83,23 @@ async def _accepted(bench: Workbench, model: DeclaredModel, operation: str) -> N
     if submission.callback_url is not None and bench.features["callback"] == "task":
         token = submission.callback_url.rpartition("/")[2]
         expect(witness["callback_token"] == token, "the callback address does not arrive")
+
+
+def _first_of_each(bench: Workbench) -> Iterator[tuple[DeclaredModel, str]]:
+    for operation in ("generate", "edit"):
+        model = bench.model(operation)
+        if model is not None:
+            yield model, operation
+
+
+async def _uncalled(bench: Workbench, model: DeclaredModel, operation: str) -> None:
+    """An installation that nobody can call has no address to give."""
+    await bench.turn()
+    submission = bench.submission(model, operation=operation, callback_url=None)
+    outcome = await bench.submit(submission)
+    _expect_taken(bench, outcome)
+    final = await bench.finish(bench.attempt(submission, outcome.update), outcome)
+    expect(final.status is UpdateStatus.SUCCEEDED, f"it ends {final.status}")
 
 
 async def _told_apart(bench: Workbench) -> None:
@@ -137,6 +158,8 @@ def _is_same_ratio(ours: str, theirs: str) -> bool:
 
 async def _masked(bench: Workbench, model: DeclaredModel) -> None:
     await bench.turn()
+    ours, theirs = bench.capabilities.mask_style, bench.features["mask_style"]
+    expect(theirs in (None, ours), f"a mask is {ours} where it may change, and should be {theirs}")
     mask = bench.mask()
     submission = bench.submission(model, operation="edit", mask=mask, n=min(2, model.max_n))
     _expect_taken(bench, await bench.submit(submission))

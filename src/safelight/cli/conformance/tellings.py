@@ -42,8 +42,8 @@ def telling_cases(bench: Workbench) -> Iterator[Case]:
             yield Case("told: that it waits", partial(_waits, bench))
     if features["cost"] or features["run_time"]:
         yield Case("told: what it costs, how long it ran", partial(_account, bench))
-    if features["refunds"]:
-        yield Case("told: that a bad end costs nothing", partial(_refund, bench))
+    if features["gives_back"]:
+        yield Case("told: that a bad end costs nothing", partial(_given_back, bench))
     if features["is_signing_optional"] and bench.capabilities.calls_back:
         yield Case("callback: a hint where there is no secret", partial(_without_secret, bench))
 
@@ -108,7 +108,7 @@ async def _account(bench: Workbench) -> None:
     expect(final.run_s or not bench.features["run_time"], f"its run time is read as {final.run_s}")
 
 
-async def _refund(bench: Workbench) -> None:
+async def _given_back(bench: Workbench) -> None:
     await bench.turn(ending="failed")
     _, attempt, outcome = await bench.started()
     final = await bench.finish(attempt, outcome)

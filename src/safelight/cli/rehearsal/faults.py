@@ -20,9 +20,9 @@ from safelight.cli.rehearsal.scratch import Kept, Scratch
 
 log = structlog.get_logger()
 
-PAUSE_S = (1.0, 25.0)
+PAUSE_S = (1.0, 15.0)
 STORAGE_S = (0.5, 4.0)
-HEALED_PATIENCE_S = 60.0
+UP_S = 8.0
 
 
 class Faults:
@@ -74,12 +74,13 @@ class Faults:
             await asyncio.sleep(self._random.uniform(*self._plan.mood_s))
 
     async def _kill(self) -> None:
-        if self._any().send(signal.SIGKILL):
+        one = self._any()
+        if one is not None and one.send(signal.SIGKILL):
             self.counts[Fault.KILLS] += 1
 
     async def _pause(self) -> None:
         one = self._any()
-        if one.send(signal.SIGSTOP):
+        if one is not None and one.send(signal.SIGSTOP):
             self.counts[Fault.PAUSES] += 1
             pause = asyncio.create_task(_continue(one, self._random.uniform(*PAUSE_S)))
             self._pauses.add(pause)
@@ -120,8 +121,10 @@ class Faults:
             assets.unlink(missing_ok=True)
             away.rename(assets)
 
-    def _any(self) -> Kept:
-        return self._random.choice(self._place.kept)
+    def _any(self) -> Kept | None:
+        """One that has come to work: killed while they start, none would ever be there to be hurt."""
+        up = [one for one in self._place.kept if one.up_s > UP_S]
+        return self._random.choice(up) if up else None
 
     async def _knobs(self) -> dict[str, Any]:
         async with aiohttp.ClientSession() as session, session.get(self._knobs_url) as answer:

@@ -75,7 +75,7 @@ async def rehearse(plan: Plan, say: Say) -> Report:
 
 
 async def _load(customers: Customers, faults: Faults) -> float:
-    """Faults strike until the last submit has its answer; how long that took."""
+    """Faults strike while customers submit; how long that took. Then all is healed, and every submit is answered."""
     began = time.monotonic()
     going_wrong = asyncio.create_task(faults.go_wrong())
     try:
@@ -86,8 +86,10 @@ async def _load(customers: Customers, faults: Faults) -> float:
         going_wrong.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await going_wrong
+        load_s = time.monotonic() - began
         await faults.heal()
-    return time.monotonic() - began
+    await customers.hear_all()
+    return load_s
 
 
 def _under_load(watch: Watch, load_s: float) -> list[Look]:

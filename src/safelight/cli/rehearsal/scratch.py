@@ -43,6 +43,7 @@ class Kept:
     words: list[str]
     process: asyncio.subprocess.Process | None = None
     starts: int = 0
+    started_at: float = 0.0
     is_wanted: bool = True
     keeper: asyncio.Task[None] | None = None
 
@@ -51,6 +52,11 @@ class Kept:
         """Its process, while it runs."""
         is_running = self.process is not None and self.process.returncode is None
         return self.process.pid if is_running and self.process else None
+
+    @property
+    def up_s(self) -> float:
+        """For how many seconds it has been running."""
+        return time.monotonic() - self.started_at if self.pid is not None else 0.0
 
     def send(self, number: signal.Signals) -> bool:
         """Send a signal; False if it does not run at the moment."""
@@ -144,6 +150,7 @@ class Scratch:
                     start_new_session=True,  # Ctrl-C reaches us, who end them in order
                 )
             one.starts += 1
+            one.started_at = time.monotonic()
             await one.process.wait()
             await asyncio.sleep(RESTART_S)
 

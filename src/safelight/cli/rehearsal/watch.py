@@ -21,7 +21,7 @@ GROWTH = 1.5
 SLACK = {"rss_mb": 60.0, "files": 40.0, "connections": 15.0, "queue_kb": 4_000.0, "dead": 0.4}
 _TABLES = """
 SELECT (SELECT count(*) FROM pg_stat_activity WHERE application_name = 'safelight') AS connections,
-       (SELECT n_live_tup FROM pg_stat_user_tables WHERE schemaname = 'safelight' AND relname = 'tasks') AS tasks,
+       (SELECT count(*) FROM tasks) AS tasks,
        (SELECT coalesce(sum(n_dead_tup)::float8 / nullif(sum(n_live_tup + n_dead_tup), 0), 0)
         FROM pg_stat_user_tables WHERE schemaname = 'safelight') AS dead,
        (SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::bigint
@@ -72,7 +72,7 @@ class Watch:
             rss_mb=round(rss / 1e6, 1),
             files=files,
             connections=row["connections"],
-            tasks=row["tasks"] or 0,
+            tasks=row["tasks"],
             dead=round(row["dead"], 3),
             tables_mb=round(row["tables_bytes"] / 1e6, 1),
             queue_kb=round(row["queue_bytes"] / 1e3, 1),

@@ -107,7 +107,7 @@ class FluxArt(Dialect):
         reasons=True,
         silent_ends=("canceled",),
         cost=True,
-        refunds=True,
+        gives_back=True,
         key="Idempotency-Key",
     )
     credentials = CREDENTIALS
@@ -253,12 +253,12 @@ def _usage(view: View) -> dict[str, int]:
     quality = view.job.details.get("quality") or "medium"
     charged = POINTS["max" if quality == "auto" else quality]
     if view.is_open:
-        refunded = 0
+        given_back = 0
     elif view.phase == "done":
-        refunded = charged - POINTS["medium"] if quality == "auto" else 0
+        given_back = charged - POINTS["medium"] if quality == "auto" else 0
     else:
-        refunded = charged
-    return {"points_charged": charged, "points_refunded": refunded}
+        given_back = charged
+    return {"points_charged": charged, "points_refunded": given_back}
 
 
 DIALECT = FluxArt

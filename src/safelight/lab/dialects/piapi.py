@@ -44,7 +44,7 @@ OPTIONS = {
 
 
 def _signed_with(secret: str) -> StaticToken:
-    # That the secret comes back as it is, and in which header, is told by the vendor's page only.
+    # That the secret comes back as it is, and in which header, is told by the provider's own page only.
     return StaticToken("x-webhook-secret", keys=(secret, SECRETS[1]))
 
 
@@ -204,7 +204,7 @@ class PiApi(Dialect):
         }
 
     def notice(self, job: Job, moment: str) -> Notice | None:
-        """The record beside the time; what exactly comes is told by the vendor's page only."""
+        """The record beside the time; what exactly comes is told by the provider's own page only."""
         body = {"timestamp": int(time.time()), "data": self.record(self.view(job, moment))}
         return self.told(job, body, moment)
 

@@ -94,7 +94,7 @@ class Recraft(Dialect):
 
     name = "recraft"
     shape = "sync"
-    features = Features(edit=True, mask=True, keeps_size=True, reasons=True, cost=True)
+    features = Features(edit=True, mask=True, mask_style="white", keeps_size=True, reasons=True, cost=True)
     credentials = CREDENTIALS
     routes = (
         Route("GET", "/v1/users/me", "other", "account"),

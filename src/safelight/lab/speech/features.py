@@ -14,6 +14,8 @@ class Features:
     generate: bool = True
     edit: bool = False
     mask: bool = False
+    mask_style: str | None = None
+    """What stands in a mask where the picture may change: `white`, `black` or `clear`."""
     keeps_size: bool = False
     """Whether edits come out in the size of their picture, whatever is asked for."""
     list: bool = False
@@ -29,7 +31,7 @@ class Features:
     silent_ends: tuple[str, ...] = ()
     """The bad ends that have no words all the same."""
     cost: bool = False
-    refunds: bool = False
+    gives_back: bool = False
     """Whether it gives back what a bad end has cost."""
     run_time: bool = False
     partial_items: bool = False

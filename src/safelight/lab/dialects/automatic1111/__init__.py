@@ -49,7 +49,13 @@ class Automatic1111(Dialect):
     name = "automatic1111"
     shape = "sync"
     features = Features(
-        edit=True, mask=True, progress=True, reasons=True, is_open=True, reference="force_task_id"
+        edit=True,
+        mask=True,
+        mask_style="white",
+        progress=True,
+        reasons=True,
+        is_open=True,
+        reference="force_task_id",
     )
     credentials = CREDENTIALS
     routes = (

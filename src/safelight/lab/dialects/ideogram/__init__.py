@@ -59,6 +59,7 @@ class Ideogram(Dialect):
     features = Features(
         edit=True,
         mask=True,
+        mask_style="black",
         partial_items=True,
         callback="task",
         notices="success",

@@ -132,7 +132,7 @@ def read_size(endpoint: Endpoint, fields: Fields, pictures: Sequence[Picture]) -
         if size == "source" and not pictures:
             raise fields.fault("value", endpoint.size, "source needs an image")
     if not pictures:
-        return 2048, 2048
+        return 2496, 1664  # it chooses by the prompt
     return min(max(pictures[0].width, 64), 2048), min(max(pictures[0].height, 64), 2048)
 
 

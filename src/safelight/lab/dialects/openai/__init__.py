@@ -52,7 +52,7 @@ class OpenAI(Dialect):
 
     name = "openai"
     shape = "sync"
-    features = Features(edit=True, mask=True, stream=True, reasons=True, cost=True)
+    features = Features(edit=True, mask=True, mask_style="clear", stream=True, reasons=True, cost=True)
     credentials = CREDENTIALS
     routes = (
         Route("POST", "/v1/images/generations", "submit", "read"),

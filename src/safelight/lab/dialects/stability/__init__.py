@@ -31,7 +31,7 @@ class Stability(Dialect):
 
     name = "stability"
     shape = "sync"
-    features = Features(edit=True, mask=True, keeps_size=True, reasons=True)
+    features = Features(edit=True, mask=True, mask_style="white", keeps_size=True, reasons=True)
     credentials = CREDENTIALS
     routes = (Route("POST", f"/v2beta/stable-image/{{endpoint:{'|'.join(ENDPOINTS)}}}", "submit", "read"),)
     refusals = _AT_ONCE
