@@ -117,6 +117,7 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("GET", "/v1/tasks"),
         ("GET", "/v1/tasks/{id}"),
         ("POST", "/v1/tasks/{id}/cancel"),
+        ("POST", "/v1/tasks/{id}/erase"),
         ("GET", "/v1/assets/{id}"),
         ("GET", "/v1/assets/{id}/thumbnail"),
         ("POST", "/v1/uploads"),

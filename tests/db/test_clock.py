@@ -43,14 +43,14 @@ async def _accept_one(database: Database) -> Wish:
 async def _claim(database: Database) -> int:
     async with database.transaction() as connection:
         claimed = await tasks.claim_fairest(
-            connection, "lab", calls_free=9, images_free=9, is_idle=True, answer_in_s=60.0
+            connection, MODEL.provider, calls_free=9, images_free=9, is_idle=True, answer_in_s=60.0
         )
     return len(claimed)
 
 
 async def _looks_due(database: Database, lease_s: float = 60.0) -> int:
     async with database.transaction() as connection:
-        return len(await tasks.claim_looks(connection, "lab", room=9, lease_s=lease_s))
+        return len(await tasks.claim_looks(connection, MODEL.provider, room=9, lease_s=lease_s))
 
 
 async def test_a_step_back_makes_a_task_wait_and_a_step_forward_lets_it_go(database: Database) -> None:
@@ -82,11 +82,11 @@ async def test_a_lease_ends_with_the_clock(database: Database) -> None:
 
 async def test_a_gate_opens_with_the_clock(database: Database) -> None:
     async with database.transaction() as connection:
-        await gates.close_gate(connection, "lab", for_s=60.0, reason="rate_limited", is_failure=False)
-        assert (await gates.lock_gate(connection, "lab")).is_closed
+        await gates.close_gate(connection, MODEL.provider, for_s=60.0, reason="rate_limited", is_failure=False)
+        assert (await gates.lock_gate(connection, MODEL.provider)).is_closed
     await database.shift_clock(timedelta(seconds=61))
     async with database.transaction() as connection:
-        assert not (await gates.lock_gate(connection, "lab")).is_closed
+        assert not (await gates.lock_gate(connection, MODEL.provider)).is_closed
 
 
 async def test_a_key_is_new_again_when_its_receipt_has_expired(database: Database) -> None:
@@ -106,8 +106,8 @@ async def test_a_key_is_new_again_when_its_receipt_has_expired(database: Databas
 async def test_what_is_due_is_due_by_the_clock(database: Database) -> None:
     await _accept_one(database)
     async with database.connection() as connection:
-        assert await providers_with_due_tasks(connection, ["lab", "another"]) == ["lab"]
-        assert await providers_with_due_tasks(connection, ["lab"], overdue_s=600.0) == []
+        assert await providers_with_due_tasks(connection, [MODEL.provider, "another"]) == [MODEL.provider]
+        assert await providers_with_due_tasks(connection, [MODEL.provider], overdue_s=600.0) == []
     await database.shift_clock(timedelta(seconds=601))
     async with database.connection() as connection:
-        assert await providers_with_due_tasks(connection, ["lab"], overdue_s=600.0) == ["lab"]
+        assert await providers_with_due_tasks(connection, [MODEL.provider], overdue_s=600.0) == [MODEL.provider]

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tracemalloc
 from collections.abc import Callable
+from typing import cast
+from uuid import UUID
 
 import asyncpg
 import psutil
 import pytest
 
+from safelight.assets.store import AssetStore
 from safelight.db.database import SESSION, Database
-from safelight.lifecycle.doctor import Books, Outcome, audit_books
-from tests.db.growth import TASKS, grow
+from safelight.db.statements import Statement, statements
+from safelight.lifecycle.checks import CHECKS, AskedOf
+from safelight.lifecycle.doctor import Books, Outcome, _values, audit_books
+from tests.db.growth import BIG, TASKS, grow
 from tests.world import Server, World, running_world
 
 GROWTH_BYTES = 50_000_000
+MIDDLE = {
+    "after": UUID("01900000-0000-7c35-8000-00000000c350"),
+    "upto": UUID("01900000-0000-7d6d-8000-00000000d6d8"),
+}
+"""Five thousand tasks of those that growth makes."""
 BY_TASK = ("entries", "settlements", "history", "attempts", "receipts", "callbacks")
 
 
@@ -69,12 +80,30 @@ async def grown(server: Server) -> str:
     return url
 
 
+async def read_whole(database: Database) -> dict[str, set[str]]:
+    """Which tables a range in the middle would be looked for from one end to the other, by check."""
+    found: dict[str, set[str]] = {}
+    values = {**_values(Books(database, cast("AssetStore", None))), **MIDDLE}
+    async with database.transaction() as connection:
+        await connection.execute("SET LOCAL plan_cache_mode = 'force_custom_plan'")
+        for check in CHECKS:
+            if check.asked_of is AskedOf.TASKS:
+                statement: Statement = getattr(statements("audit"), check.name)
+                given = [values[name] for name in statement.names]
+                plan = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {statement.sql}", *given)
+                tables = set(re.findall(r'"Seq Scan",[^}]*?"Relation Name": "(\w+)"', plan)) & BIG
+                if tables:
+                    found[check.name] = tables
+    return found
+
+
 async def test_a_hundred_thousand_tasks_are_audited_in_flat_memory(
     server: Server, grown: str, record_property: Callable[[str, object], None]
 ) -> None:
     database = Database(grown, pool_size=2)
     await database.open()
     try:
+        assert await read_whole(database) == {}
         async with running_world(server) as world:
             await audited(database, world, with_bytes=False)  # connections, prepared statements, imports
             process = psutil.Process(os.getpid())

@@ -66,7 +66,7 @@ def drill(
         fail(f"--faults: {error}; there are {', '.join(Fault)}", code=USAGE)
     plan = Plan(minutes=minutes, tasks=tasks, rate=rate, faults=chosen, seed=seed, database_url=database_url)
     # The connections of our own look break with the database that is killed: that is meant, and no news.
-    logging.getLogger("asyncpg").disabled = True
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)
     report = run_server(rehearse(plan, _say))
     if as_json:
         from safelight.cli.rehearsal.page import page_json

@@ -18,8 +18,8 @@ from safelight.errors import AssetError, RequestError
 log = structlog.get_logger()
 
 
-class PictureRefused(RequestError):
-    """422: a picture cannot be had, or is none; `faults` are pairs of a field and the end of a sentence."""
+class RulingRefused(RequestError):
+    """422: what is wrong with which field of a decision; `faults` are pairs of a field and the end of a sentence."""
 
     def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
         super().__init__(422, "validation-failed", "{}: {}".format(*faults[0]))
@@ -54,11 +54,11 @@ class Attach:
         """Every picture that was given, https or data URL or bytes.
 
         Raises:
-            PictureRefused: 422, one of them cannot be had or is no picture, or there are too many.
+            RulingRefused: 422, one of them cannot be had or is no picture, or there are too many.
             RequestError: 503, our own store fails.
         """
         if len(urls) + len(files) > task.n:
-            raise PictureRefused([("urls", f"the task asked for {task.n}")])
+            raise RulingRefused([("urls", f"the task asked for {task.n}")])
         sources: list[tuple[str, str | bytes]] = [(f"urls[{place}]", url) for place, url in enumerate(urls)]
         sources += [(f"files[{place}]", data) for place, data in enumerate(files)]
         attached = Attached()
@@ -68,7 +68,7 @@ class Attach:
                     data = await self._load(source)
                     await self._pictures.check(data)
                 except AssetError as error:
-                    raise PictureRefused([(name, f"is no picture that can be had: {error}")]) from None
+                    raise RulingRefused([(name, f"is no picture that can be had: {error}")]) from None
                 await self._put(attached, task, attempt, data)
         except RequestError:
             await self.forget(attached)

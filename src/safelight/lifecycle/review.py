@@ -20,7 +20,7 @@ from safelight.domain.news import AttemptOutcome
 from safelight.domain.review import Choice, ResubmitReason, faults_of
 from safelight.domain.task import State
 from safelight.errors import RequestError
-from safelight.lifecycle.attach import Attach, Attached
+from safelight.lifecycle.attach import Attach, Attached, RulingRefused
 from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.once import Answered, Once, answered, replayed
 from safelight.lifecycle.routing import Routing
@@ -29,14 +29,6 @@ from safelight.telemetry import DECISIONS, point
 log = structlog.get_logger()
 
 CAUSE = "decision"
-
-
-class RulingRefused(RequestError):
-    """422: what is wrong with which field; `faults` are pairs of a field and the end of a sentence."""
-
-    def __init__(self, faults: Sequence[tuple[str, str]]) -> None:
-        super().__init__(422, "validation-failed", "{}: {}".format(*faults[0]))
-        self.faults = list(faults)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ async def test_pictures_are_fetched_in_their_order(visitor: Visitor, caller: Cal
 
 
 @pytest.mark.parametrize(
-    ("quality", "ending", "charged", "refunded"),
+    ("quality", "ending", "charged", "given_back"),
     [
         ("high", None, 8, 0),
         ("auto", None, 20, 15),

@@ -18,8 +18,8 @@ from safelight.api.tasks import read_id
 from safelight.db import adminviews
 from safelight.domain.review import Choice
 from safelight.domain.task import ReviewReason
-from safelight.lifecycle.attach import PictureRefused
-from safelight.lifecycle.review import Ruling, RulingRefused
+from safelight.lifecycle.attach import RulingRefused
+from safelight.lifecycle.review import Ruling
 
 
 class AdminTasks:
@@ -79,7 +79,7 @@ class AdminTasks:
         )
         try:
             return changed(await self._parts.review.decide(ruling, by, once))
-        except (RulingRefused, PictureRefused) as refused:
+        except RulingRefused as refused:
             faults = refused.faults
         raise FieldsRefused([{"field": field, "message": message} for field, message in faults])
 

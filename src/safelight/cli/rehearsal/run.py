@@ -13,7 +13,7 @@ from safelight.cli.rehearsal.customers import Customers, Receipts
 from safelight.cli.rehearsal.faults import Faults
 from safelight.cli.rehearsal.judge import Found, judge, wait_for_ends
 from safelight.cli.rehearsal.plan import FLAT_AFTER_S, Plan
-from safelight.cli.rehearsal.scratch import Scratch, scratch
+from safelight.cli.rehearsal.scratch import scratch
 from safelight.cli.rehearsal.watch import Look, Watch, not_flat
 
 GIVE_UP_S = 900.0
@@ -71,7 +71,18 @@ async def rehearse(plan: Plan, say: Say) -> Report:
         found = await judge(place, customers.receipts, moved_at=moved_at, left=left)
         if load_s >= FLAT_AFTER_S:
             found.reasons.extend(not_flat(_under_load(watch, load_s)))
-        return _report(plan, place, customers.receipts, faults, found, watch, began, load_s)
+        return Report(
+            plan=plan,
+            seconds=round(time.monotonic() - began, 1),
+            load_s=round(load_s, 1),
+            receipts=customers.receipts,
+            faults=dict(sorted(faults.counts.items())),
+            starts={one.name: one.starts for one in place.kept},
+            found=found,
+            accept_ms=quantiles(customers.receipts.latencies_ms),
+            delay_ms=quantiles(found.delays_ms),
+            looks=watch.looks,
+        )
 
 
 async def _load(customers: Customers, faults: Faults) -> float:
@@ -94,27 +105,3 @@ async def _load(customers: Customers, faults: Faults) -> float:
 
 def _under_load(watch: Watch, load_s: float) -> list[Look]:
     return [look for look in watch.looks if look.at_s <= load_s]
-
-
-def _report(
-    plan: Plan,
-    place: Scratch,
-    receipts: Receipts,
-    faults: Faults,
-    found: Found,
-    watch: Watch,
-    began: float,
-    load_s: float,
-) -> Report:
-    return Report(
-        plan=plan,
-        seconds=round(time.monotonic() - began, 1),
-        load_s=round(load_s, 1),
-        receipts=receipts,
-        faults=dict(sorted(faults.counts.items())),
-        starts={one.name: one.starts for one in place.kept},
-        found=found,
-        accept_ms=quantiles(receipts.latencies_ms),
-        delay_ms=quantiles(found.delays_ms),
-        looks=watch.looks,
-    )

@@ -1,6 +1,7 @@
 -- Read-only questions of the doctor: each returns a row (subject, detail) for what it finds, and none if all is well.
 -- The invariants I1 to I26 are those of docs/operating/doctor.md. Most questions are asked of one range of tasks after
--- the other, `after` < id <= `upto`, so that each is short and sees one moment, however many tasks there are.
+-- the other, `after` < id <= `upto`, so that each is short and sees one moment, however many tasks there are. Every
+-- table is told the range: else a join would read it whole for each of them.
 
 -- name: task_range^
 -- Where the next tasks end, and how many there are.
@@ -92,7 +93,7 @@ FROM (SELECT task_id, 'entries' AS what FROM entries WHERE task_id > :after AND 
       UNION ALL SELECT task_id, 'findings' FROM findings WHERE task_id > :after AND task_id <= :upto
       UNION ALL SELECT task_id, 'losses' FROM losses WHERE task_id > :after AND task_id <= :upto
       UNION ALL SELECT task_id, 'decisions' FROM decisions WHERE task_id > :after AND task_id <= :upto) AS speaking
-LEFT JOIN tasks ON tasks.id = speaking.task_id
+LEFT JOIN tasks ON tasks.id = speaking.task_id AND tasks.id > :after AND tasks.id <= :upto
 WHERE tasks.id IS NULL GROUP BY speaking.task_id;
 
 -- name: owners
@@ -125,7 +126,7 @@ SELECT * FROM (
                     format('released %s of %s, but the ledger says %s of %s', settlements.released, settlements.held,
                            coalesce(settle.available_delta, 0), coalesce(-settle.held_delta, 0)) END AS detail
     FROM tasks
-    LEFT JOIN settlements ON settlements.task_id = tasks.id
+    LEFT JOIN settlements ON settlements.task_id = tasks.id AND settlements.task_id > :after AND settlements.task_id <= :upto
     LEFT JOIN (SELECT * FROM entries WHERE kind = 'settle' AND task_id > :after AND task_id <= :upto) AS settle
            ON settle.task_id = tasks.id
     WHERE tasks.id > :after AND tasks.id <= :upto
@@ -146,7 +147,7 @@ SELECT * FROM (
                     format('captured %s for %s pictures at %s', settlements.captured, kept.pictures,
                            tasks.unit_price) END AS detail
     FROM tasks
-    LEFT JOIN settlements ON settlements.task_id = tasks.id
+    LEFT JOIN settlements ON settlements.task_id = tasks.id AND settlements.task_id > :after AND settlements.task_id <= :upto
     LEFT JOIN (SELECT task_id, count(*) AS pictures FROM assets
                WHERE task_id > :after AND task_id <= :upto GROUP BY task_id) AS kept ON kept.task_id = tasks.id
     WHERE tasks.id > :after AND tasks.id <= :upto
@@ -215,7 +216,8 @@ SELECT * FROM (
                      OR tasks.created_at > now - make_interval(secs => :keep_s)) THEN 'has no receipt'
                 WHEN bool_or(position(convert_to(tasks.id::text, 'UTF8') IN receipts.body) = 0) THEN
                     'has a receipt that names another task' END AS detail
-    FROM moment CROSS JOIN tasks LEFT JOIN receipts ON receipts.task_id = tasks.id
+    FROM moment CROSS JOIN tasks
+    LEFT JOIN receipts ON receipts.task_id = tasks.id AND receipts.task_id > :after AND receipts.task_id <= :upto
     WHERE tasks.id > :after AND tasks.id <= :upto
     GROUP BY tasks.id, now
 ) AS judged WHERE detail IS NOT NULL;
@@ -240,6 +242,7 @@ SELECT * FROM (
                            current.provider) END AS detail
     FROM tasks
     LEFT JOIN attempts AS current ON current.task_id = tasks.id AND current.number = tasks.attempt
+                                 AND current.task_id > :after AND current.task_id <= :upto
     LEFT JOIN (SELECT task_id, count(*) AS attempts, min(number) AS first, max(number) AS last,
                       max(number) FILTER (WHERE ended_at IS NULL) AS open,
                       min(number) FILTER (WHERE ended_at IS NULL) AS earliest_open,
@@ -284,6 +287,7 @@ SELECT 'callback ' || callbacks.id,
 FROM callbacks
 LEFT JOIN attempts ON attempts.task_id = callbacks.task_id AND attempts.number = callbacks.attempt
                   AND attempts.provider = callbacks.provider
+                  AND attempts.task_id > :after AND attempts.task_id <= :upto
 WHERE callbacks.verdict = 'applied' AND attempts.task_id IS NULL
   AND ((callbacks.task_id > :after AND callbacks.task_id <= :upto)
        OR (callbacks.task_id IS NULL AND :after::uuid = '00000000-0000-0000-0000-000000000000'));
@@ -295,6 +299,7 @@ SELECT 'task ' || event.task_id AS subject,
        format('version %s was brought about by a callback that is not in the inbox', event.version) AS detail
 FROM moment CROSS JOIN task_events AS event
 JOIN attempts ON attempts.task_id = event.task_id AND attempts.number = event.attempt
+             AND attempts.task_id > :after AND attempts.task_id <= :upto
 WHERE event.task_id > :after AND event.task_id <= :upto AND event.cause = 'callback'
   -- Older ones may have gone by policy, and callbacks that came before their attempt was known are kept for a day.
   AND event.created_at > now - interval '23 hours'
