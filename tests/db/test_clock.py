@@ -8,7 +8,7 @@ from safelight.db import accounts, gates, ledger, tasks
 from safelight.db.database import Database
 from safelight.db.queue import providers_with_due_tasks
 from safelight.domain.ids import new_id
-from safelight.lifecycle.accept import KEEP_KEY_S, ROUTE, Accept, Wish
+from safelight.lifecycle.accept import KEEP_KEY_S, ROUTE, Accept, Cancel, Wish
 from safelight.settings import Settings
 from tests.cli.books import MODEL
 
@@ -82,7 +82,9 @@ async def test_a_lease_ends_with_the_clock(database: Database) -> None:
 
 async def test_a_gate_opens_with_the_clock(database: Database) -> None:
     async with database.transaction() as connection:
-        await gates.close_gate(connection, MODEL.provider, for_s=60.0, reason="rate_limited", is_failure=False)
+        await gates.close_gate(
+            connection, MODEL.provider, for_s=60.0, reason="rate_limited", is_failure=False
+        )
         assert (await gates.lock_gate(connection, MODEL.provider)).is_closed
     await database.shift_clock(timedelta(seconds=61))
     async with database.transaction() as connection:
@@ -93,8 +95,14 @@ async def test_a_key_is_new_again_when_its_receipt_has_expired(database: Databas
     wish = await _accept_one(database)
     pair = (wish.account_id, wish.key)
     async with database.connection() as connection:
-        assert not (await tasks.find_receipts(connection, ROUTE, [pair]))[pair].is_expired
+        receipt = (await tasks.find_receipts(connection, ROUTE, [pair]))[pair]
+        assert not receipt.is_expired
     await database.shift_clock(timedelta(seconds=KEEP_KEY_S + 1))
+    async with database.connection() as connection:
+        # Its task is still open: the key is not free before the task has ended for a day.
+        assert not (await tasks.find_receipts(connection, ROUTE, [pair]))[pair].is_expired
+    await Cancel(database).cancel(wish.account_id, receipt.task_id)
+    await database.shift_clock(25 * HOUR)
     async with database.connection() as connection:
         assert (await tasks.find_receipts(connection, ROUTE, [pair]))[pair].is_expired
     accepted = await Accept(database, Settings()).accept(wish)
@@ -110,4 +118,6 @@ async def test_what_is_due_is_due_by_the_clock(database: Database) -> None:
         assert await providers_with_due_tasks(connection, [MODEL.provider], overdue_s=600.0) == []
     await database.shift_clock(timedelta(seconds=601))
     async with database.connection() as connection:
-        assert await providers_with_due_tasks(connection, [MODEL.provider], overdue_s=600.0) == [MODEL.provider]
+        assert await providers_with_due_tasks(connection, [MODEL.provider], overdue_s=600.0) == [
+            MODEL.provider
+        ]
