@@ -70,6 +70,14 @@ def test_a_cancel_says_what_became_of_it(customer: Command, api: FakeApi) -> Non
     assert (said.code, "not-cancelable" in said.err) == (1, True)
 
 
+def test_an_erasure_says_so(customer: Command, api: FakeApi) -> None:
+    assert customer("tasks", "erase", "task-1").out == "task-1  ready  erased\n"
+    assert customer("tasks", "erase", "task-1", "--json").json["prompt"] == ""
+    api.submits = [409]
+    said = customer("tasks", "erase", "task-1")
+    assert (said.code, "not-erasable" in said.err) == (1, True)
+
+
 def test_balance_and_entries_are_printed(customer: Command) -> None:
     assert customer("credits", "balance").out == "990 available, 10 held\n"
     assert customer("credits", "balance", "--json").json == {"available": 990, "held": 10}

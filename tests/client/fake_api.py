@@ -145,6 +145,15 @@ class FakeApi:
         answer = self.submits.pop(0) if self.submits else 202
         return self.problem(answer, "not-cancelable") if answer != 202 else web.json_response({}, status=202)
 
+    async def erase(self, request: web.Request) -> web.StreamResponse:
+        """POST /v1/tasks/{id}/erase."""
+        self.heard.append(("POST", request.path, {}))
+        answer = self.submits.pop(0) if self.submits else 200
+        if answer != 200:
+            return self.problem(answer, "not-erasable")
+        self.looks = [{"prompt": "", "assets": []}]
+        return web.json_response(self.task(**self.looks[0]))
+
     async def list_tasks(self, request: web.Request) -> web.StreamResponse:
         """GET /v1/tasks: two pages."""
         self.heard.append(("GET", request.path, dict(request.query)))
@@ -200,6 +209,7 @@ class FakeApi:
         app.router.add_get("/v1/tasks", self.list_tasks)
         app.router.add_get("/v1/tasks/{id}", self.look)
         app.router.add_post("/v1/tasks/{id}/cancel", self.cancel)
+        app.router.add_post("/v1/tasks/{id}/erase", self.erase)
         app.router.add_get("/v1/assets/{id}", self.asset)
         app.router.add_get("/v1/balance", self.balance)
         app.router.add_get("/v1/entries", self.entries)

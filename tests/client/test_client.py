@@ -203,6 +203,21 @@ async def test_a_cancel_says_how_the_task_stands_then(client: AsyncClient, api: 
     assert (await client.cancel("task-1")).status == "processing"
 
 
+async def test_an_erased_task_is_shown_as_it_is_then(client: AsyncClient, api: FakeApi) -> None:
+    erased = await client.erase("task-1")
+    assert (erased.status, erased.prompt, erased.assets) == ("ready", "", ())
+    assert [method for method, _, _ in api.heard] == ["POST", "GET"]
+
+
+async def test_a_task_under_way_is_not_erased_and_not_asked_for_twice(
+    client: AsyncClient, api: FakeApi
+) -> None:
+    api.submits = [409]
+    with pytest.raises(ApiError, match="not-erasable"):
+        await client.erase("task-1")
+    assert len(api.heard) == 1
+
+
 @pytest.mark.parametrize("damaged", [b"", PICTURE[:-1], PICTURE + b"more", b"x" * len(PICTURE), 503])
 async def test_damaged_bytes_are_fetched_again(
     client: AsyncClient, api: FakeApi, damaged: bytes | int

@@ -1,4 +1,4 @@
-"""`safelight tasks`: list, show, wait for and cancel tasks."""
+"""`safelight tasks`: list, show, wait for, cancel and erase tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from safelight.cli.waiting import check_output, report, save_pictures, wait_for
 if TYPE_CHECKING:
     from safelight.client import AsyncClient, Task
 
-commands = typer.Typer(no_args_is_help=True, help="List, show, wait for and cancel tasks.")
+commands = typer.Typer(no_args_is_help=True, help="List, show, wait for, cancel and erase tasks.")
 
 TaskId = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` printed.")]
 _PAGE = 100
