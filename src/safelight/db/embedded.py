@@ -63,19 +63,26 @@ async def stop_embedded(data_dir: Path) -> None:
     server = PostgresServer._instances.pop(folder, None)
     if server is not None:
         atexit.unregister(server._cleanup)  # for its lock it would make the folder anew
-    await asyncio.to_thread(_stop, folder)
+    await asyncio.to_thread(_stop, data_dir)
     for other in PostgresServer._instances:
         _use_lock_of(other)
 
 
-def _stop(folder: Path) -> None:
+def server_pid(data_dir: Path) -> int | None:
+    """The first process of the directory's server, if it lives: a number that a dead one left behind is nobody's."""
+    folder = (data_dir / "postgres").expanduser().resolve()
+    try:
+        pid = int((folder / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+    return pid if _is_server(pid, folder) else None
+
+
+def _stop(data_dir: Path) -> None:
     """A fast shutdown; the package's own would look for the process that it once started."""
     for _ in range(DEAD_LOOKS):
-        try:
-            pid = int((folder / "postmaster.pid").read_text().split("\n", 1)[0])
-        except (OSError, ValueError):
-            return
-        if not _is_server(pid, folder):
+        pid = server_pid(data_dir)
+        if pid is None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGINT)
@@ -154,11 +161,7 @@ def _revive(folder: Path) -> bool:
 
 
 def _serves(folder: Path) -> bool:
-    try:
-        pid = int((folder / "postmaster.pid").read_text().split("\n", 1)[0])
-    except (OSError, ValueError):
-        return False
-    return _is_server(pid, folder)
+    return server_pid(folder.parent) is not None
 
 
 def _clear_dead_server(folder: Path) -> None:

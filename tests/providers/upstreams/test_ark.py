@@ -60,7 +60,6 @@ async def test_one_picture_is_asked_for_without_a_mark_on_it(asker: Asker) -> No
         "size": "2048x2048",
         "seed": 3,
         "watermark": False,
-        "sequential_image_generation": "disabled",
     }
     asked = asker.upstream.asked[0]
     assert (asked.method, asked.path) == ("POST", "/images/generations")

@@ -42,6 +42,10 @@ def look_cases(bench: Workbench) -> Iterator[Case]:
             yield Case(f"ended: {situation} ({way})", partial(_ended, bench, situation, way, *wanted))
     if bench.features["partial_items"] and _most(bench) > 1:
         yield Case("done: fewer pictures than were asked for", partial(_fewer, bench))
+        # A code that nobody knows, with a success beneath it, is a case of its own.
+        for variant in bench.dialect["variants"].keys() - {"unknown_code"}:
+            case = partial(_fewer, bench, variant=variant)
+            yield Case(f"done: fewer pictures than were asked for, and {variant}", case)
     yield Case("done: no picture at all", partial(_empty, bench))
     if bench.capabilities.can_poll:
         yield from _poll_cases(bench)
@@ -117,8 +121,8 @@ async def _ended(
     )
 
 
-async def _fewer(bench: Workbench) -> None:
-    await bench.turn(partial=1, seed=7)
+async def _fewer(bench: Workbench, variant: str | None = None) -> None:
+    await bench.turn(partial=1, seed=7, variant=variant)
     count = _most(bench)
     _, attempt, outcome = await bench.started(n=count)
     final = await bench.finish(attempt, outcome)

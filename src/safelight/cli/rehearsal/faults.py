@@ -17,6 +17,7 @@ import structlog
 
 from safelight.cli.rehearsal.plan import MOODS, Fault, Plan
 from safelight.cli.rehearsal.scratch import Kept, Scratch
+from safelight.db.embedded import server_pid
 
 log = structlog.get_logger()
 
@@ -87,7 +88,7 @@ class Faults:
             pause.add_done_callback(self._pauses.discard)
 
     async def _kill_database(self) -> None:
-        pid = self._place.postmaster
+        pid = await asyncio.to_thread(server_pid, self._place.data_dir)
         if pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from safelight.cli.measure.figures import Quantiles, quantiles
@@ -55,7 +57,7 @@ async def rehearse(plan: Plan, say: Say) -> Report:
     """
     began = time.monotonic()
     say("starting a scratch installation")
-    async with scratch(plan) as place:
+    async with _ending_in_order(), scratch(plan) as place:
         watch, faults = Watch(place), Faults(place, plan)
         watching = asyncio.create_task(watch.run())
         try:
@@ -83,6 +85,20 @@ async def rehearse(plan: Plan, say: Say) -> Report:
             delay_ms=quantiles(found.delays_ms),
             looks=watch.looks,
         )
+
+
+@contextlib.asynccontextmanager
+async def _ending_in_order() -> AsyncIterator[None]:
+    """SIGTERM ends us as Ctrl-C does: nothing that we started is left behind."""
+    loop, work = asyncio.get_running_loop(), asyncio.current_task()
+    is_main = threading.current_thread() is threading.main_thread()
+    if work is not None and is_main:
+        loop.add_signal_handler(signal.SIGTERM, work.cancel)
+    try:
+        yield
+    finally:
+        if is_main:
+            loop.remove_signal_handler(signal.SIGTERM)
 
 
 async def _load(customers: Customers, faults: Faults) -> float:

@@ -93,14 +93,6 @@ class Scratch:
             raise ConfigurationError("the scratch installation is not open")
         return self.database
 
-    @property
-    def postmaster(self) -> int | None:
-        """The embedded server's first process; None while it does not run, or is somebody else's."""
-        try:
-            return int((self.data_dir / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
-        except (OSError, ValueError):
-            return None
-
     def keep(self, name: str, *words: str) -> None:
         """Start a command and keep it running."""
         one = Kept(name, list(words))

@@ -24,8 +24,9 @@ from safelight.lab.submits import Submit
 
 CREDENTIALS = {"api_key": keys.api_key("ark")}
 # Models have names on one site and others on the other; an endpoint of one's own may stand for a model.
-MODELS = re.compile(r"((doubao|dola)-)?seed(ream|edit)-[a-z0-9.-]+|ep-[a-z0-9-]+")
-SQUARES = {"1K": 1024, "2K": 2048, "4K": 4096}
+MODELS = re.compile(r"((doubao|dola)-)?seed(ream|edit)-[0-9]-[0-9]-([a-z0-9]+-)?[0-9]{6}|ep-[a-z0-9-]+")
+# Of these the ratio is chosen by the prompt.
+ABOUT = {"1K": (1152, 864), "2K": (2304, 1728), "4K": (4608, 3456)}
 SIDE_LEAST, SIDE_MOST = 256, 4096
 PICTURES_MOST = 15
 OPTIONS = {"seed": Option(20_261_129), "watermark": Option(True), "resolution": Option("4K")}
@@ -153,8 +154,8 @@ class Ark(Dialect):
 
 def _read_size(fields: Fields) -> tuple[int, int]:
     size = fields.text("size", "2K")
-    if size in SQUARES:
-        return SQUARES[size], SQUARES[size]
+    if size in ABOUT:
+        return ABOUT[size]
     match = _SIZE.fullmatch(size)
     sides = (0, 0) if match is None else (int(match[1]), int(match[2]))
     # The exact bounds differ from model to model and are not in the facts: these hold for all.

@@ -25,7 +25,12 @@ def error(status: int, code: str, message: str, *, kind: str = "BadRequest", par
 
 def told(code: str) -> dict[str, str]:
     """An error inside of an answer, for one picture or for the whole."""
-    return {"code": code, "message": _TEXTS[code]}
+    return {"code": code, "message": _TEXTS.get(code, "The request was not carried out.")}
+
+
+def told_alone(code: str) -> Reply:
+    """An error that is all there is in an answer with the status 200."""
+    return Reply(200, {"error": told(code)})
 
 
 _FAULT = error(500, "InternalServiceError", _TEXTS["InternalServiceError"], kind="InternalServerError")
@@ -36,6 +41,7 @@ REFUSALS = {
         Way("missing", error(400, "MissingParameter", "A required parameter is missing: prompt.")),
         Way("invalid", error(400, "InvalidParameter", "The parameter `size` is not valid.", param="size")),
         Way("model", error(404, "InvalidEndpointOrModel.NotFound", "There is no such model or endpoint.")),
+        Way("in_200", told_alone("InvalidParameter")),
     ),
     "content_blocked": tuple(
         Way(code, error(400, code, text)) for code, text in _TEXTS.items() if code != "InternalServiceError"
@@ -49,6 +55,7 @@ REFUSALS = {
             "overdue",
             error(403, "AccountOverdueError", "The account has an overdue balance.", kind="Forbidden"),
         ),
+        Way("in_200", told_alone("AccountOverdueError")),
     ),
     "rate_limited": (
         Way(
@@ -61,6 +68,7 @@ REFUSALS = {
             ),
         ),
         Way("quota", error(429, "QuotaExceeded", "The quota is exceeded.", kind="TooManyRequests")),
+        Way("in_200", told_alone("RateLimitExceeded.EndpointRPMExceeded")),
     ),
     "upstream_fault": (Way("internal", _FAULT),),
 }

@@ -195,7 +195,6 @@ class Ideogram(Dialect):
             }
             for index, url in enumerate([*urls, *lost])
         ]
-        # The cost is in answers that others have recorded, and in no document.
         cost = {"usage_cost_usd_micros": COST_USD_MICROS * job.n}
         return {"created": iso_time(job.created_at), "seed": job.details["seed"], "data": items, **cost}
 

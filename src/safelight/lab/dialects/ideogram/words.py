@@ -32,13 +32,15 @@ REFUSALS = {
     "funds": (
         Way("insufficient_funds", error(402, "Not enough credits", reject_reason="insufficient_funds")),
         Way("daily_limit", error(402, "The daily limit is reached", reject_reason="daily_limit")),
+        Way("in_429", error(429, "A subscription is required", reject_reason="subscription_required")),
     ),
     "rate_limited": (
         # Documented for polls: a thousand in ten seconds.
         Way("seconds", Reply(429, {"error": "Too many requests"}, {"Retry-After": "1"})),
     ),
     "concurrency_limited": (
-        # Ten by default; it is pictures that are counted.
+        # Ten by default; it is pictures that are counted. Both statuses have all reasons.
+        Way("in_402", error(402, "Too many requests in flight", reject_reason="inflight_limit")),
         Way(
             "inflight",
             error(

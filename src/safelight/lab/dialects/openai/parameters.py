@@ -46,10 +46,10 @@ MODELS = {
 
 
 def read_size(fields: Fields, model: Model) -> tuple[int, int]:
-    """Width and height; `auto` is chosen by the prompt, and never square here."""
+    """Width and height; `auto` is chosen by the prompt, and none of the usual ones here."""
     size = fields.text("size", "auto")
     if size in {"auto", *SIZES}:
-        return SIZES.get(size, (1536, 1024))
+        return SIZES.get(size, (1280, 1024))
     match = _FREE.fullmatch(size)
     if not model.has_free_sizes or match is None:
         raise fields.fault("value", "size", f"supported values are {', '.join(SIZES)} and auto")

@@ -139,6 +139,18 @@ REFUSALS = {
     ),
 }
 ENDINGS = {
-    "failed": (Ending("server_error", reply=_SERVER_ERROR),),
+    "failed": (
+        Ending("server_error", reply=_SERVER_ERROR),
+        # As streams of others have shown it.
+        Ending(
+            "generation_failed",
+            reply=error(
+                500,
+                "Image generation failed",
+                kind="image_generation_server_error",
+                code="image_generation_failed",
+            ),
+        ),
+    ),
     "blocked": (Ending("output", reply=_moderated("output")),),
 }
