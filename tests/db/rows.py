@@ -208,6 +208,11 @@ def attempt(task: str, **columns: str) -> str:
     return f"INSERT INTO attempts ({', '.join(values)}) VALUES ({', '.join(values.values())});"
 
 
+def first_is_over() -> str:
+    """SQL that ends the first attempts, so that second ones may follow."""
+    return "UPDATE attempts SET outcome = 'failed', ended_at = clock_now() WHERE outcome IS NULL;"
+
+
 def asset(task: str, *, position: int = 0, account: str = ":account", number: int = 1) -> str:
     """SQL of a stored picture."""
     return (

@@ -153,7 +153,7 @@ REF = {"provider_ref": "'job-1'"}
 
 
 async def test_two_attempts_do_not_share_an_id_of_their_provider(attacked: Attacked) -> None:
-    one = rows.attempt(":running", number="2", **REF)
+    one = rows.first_is_over() + rows.attempt(":running", number="2", **REF)
     await attacked.refused(
         one + rows.attempt(":retrying", number="2", **REF), Unique, "attempts_provider_ref"
     )
@@ -164,7 +164,7 @@ async def test_two_attempts_do_not_share_a_number_or_a_reference(attacked: Attac
     await attacked.refused(rows.attempt(":running"), Unique, "attempts_pkey")
     same = {"number": "2", "reference": "'the same'"}
     await attacked.refused(
-        rows.attempt(":running", **same) + rows.attempt(":retrying", **same),
+        rows.first_is_over() + rows.attempt(":running", **same) + rows.attempt(":retrying", **same),
         Unique,
         "attempts_reference_key",
     )

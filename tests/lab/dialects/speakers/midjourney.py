@@ -31,7 +31,7 @@ class MidjourneySpeaker(Speaker):
         return Asked("GET", "/mj/task/list", headers=KEY)
 
     def is_final(self, polled: Answered) -> bool:
-        return polled.body["status"] in {"SUCCESS", "FAILURE"}
+        return polled.body["status"] in {"SUCCESS", "FAILURE", "CANCEL"}
 
     def pictures(self, last: Answered) -> list[str | bytes]:
         url = last.body["imageUrl"]

@@ -30,8 +30,8 @@ def signature(secret: str, body: bytes, moment: int, path: str) -> str:
     return hmac.new(key, message.encode(), hashlib.sha256).hexdigest()
 
 
-def asked(action: str, body: Any, *, late_s: int = 0, **other: str) -> Asked:
-    """One call; `late_s` shifts its time, `other` replaces its parts.
+def asked(action: str, body: Any, *, late_s: int = 0, stamp_late_s: int = 0, **other: str) -> Asked:
+    """One call; `late_s` shifts its time, `stamp_late_s` the one it says, `other` replaces its parts.
 
     These are the secret, the key, the signed path, what is sent instead of the body, and headers by their names.
     """
@@ -45,7 +45,7 @@ def asked(action: str, body: Any, *, late_s: int = 0, **other: str) -> Asked:
         "X-TC-Action": action,
         "X-TC-Version": "2023-09-01",
         "X-TC-Region": "ap-guangzhou",
-        "X-TC-Timestamp": str(moment),
+        "X-TC-Timestamp": str(moment - stamp_late_s),
         "Authorization": f"TC3-HMAC-SHA256 Credential={key}/{day}/hunyuan/tc3_request, "
         f"SignedHeaders=content-type;host, Signature={proof}",
         **{name.replace("_", "-"): value for name, value in other.items()},
