@@ -186,6 +186,15 @@ class Settings(BaseModel):
     max_held: int = Field(
         2_000, ge=0, description="Requests a process holds at once; an account may have half of them."
     )
+    max_streams: int = Field(
+        10, ge=1, description="Streams of live events an account may have open at a process."
+    )
+    stream_heartbeat_s: float = Field(
+        15.0, gt=0, le=600, description="How often an idle stream says that it lives."
+    )
+    stream_max_s: float = Field(
+        3_600.0, gt=0, description="How long a stream lasts; then its client opens another and resumes."
+    )
 
     submit_concurrency: int = Field(128, ge=1, description="Submit calls one worker may have in flight.")
     archive_concurrency: int = Field(32, ge=2, description="Results one worker copies at once.")

@@ -181,6 +181,13 @@ class EntryList(BaseModel):
     next_cursor: str | None
 
 
+class EventTicket(BaseModel):
+    """Opens one stream of live events, as `?ticket=`."""
+
+    ticket: str
+    expires_at: datetime
+
+
 class FieldFault(BaseModel):
     """What is wrong with one field."""
 
@@ -201,5 +208,5 @@ class Problem(BaseModel):
 
 
 SHAPES: tuple[type[BaseModel], ...] = (
-    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, Problem,
+    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, EventTicket, Problem,
 )  # fmt: skip

@@ -34,6 +34,8 @@ class TaskView:
     id: UUID
     account_id: UUID
     state: State
+    version: int
+    stage: int
     model: str
     operation: str
     prompt: str

@@ -1,7 +1,7 @@
 -- name: read_task^
 -- One task of an account with its settlement and its assets.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.model, tasks.operation, tasks.prompt, tasks.n, tasks.percent,
-       tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
+SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
+       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
        tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
 FROM tasks
 LEFT JOIN settlements ON settlements.task_id = tasks.id
@@ -15,8 +15,8 @@ WHERE tasks.account_id = :account_id AND tasks.id = :id;
 
 -- name: list_tasks
 -- Tasks of an account in any of these states, newest first, older than `before`.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.model, tasks.operation, tasks.prompt, tasks.n, tasks.percent,
-       tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
+SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
+       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
        tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
 FROM tasks
 LEFT JOIN settlements ON settlements.task_id = tasks.id
