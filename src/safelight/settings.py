@@ -173,6 +173,9 @@ class Settings(BaseModel):
     max_account_upload_bytes: int = Field(
         2 * 1024 * 1024 * 1024, ge=1_024, description="What the uploads of an account may have together."
     )
+    max_batch_bytes: int = Field(
+        32 * 1024 * 1024, ge=1_024, description="Largest body of a batch; four are held in memory at most."
+    )
     max_callback_bytes: int = Field(262_144, ge=1_024, description="Largest body of a callback.")
     max_requests_per_s: float = Field(2_000.0, gt=0, description="Requests an account may make per second.")
     max_open_tasks: int = Field(100_000, ge=1, description="Unfinished tasks an account may have.")

@@ -21,6 +21,7 @@ from safelight.domain.catalog import Catalog, Model
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.batches import Batches
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
@@ -100,6 +101,7 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         database=database,
         catalog=CATALOG,
         accept=Accept(database, settings),
+        batches=Batches(database, settings),
         cancel=Cancel(database),
         erase=Erase(database, store),
         receive=cast("Receive", receive),

@@ -11,6 +11,7 @@ from safelight.api.account import Account
 from safelight.api.admin.door import add_admin_routes
 from safelight.api.assets import Assets
 from safelight.api.auth import Doorkeeper
+from safelight.api.batches import Batches
 from safelight.api.callbacks import Callbacks
 from safelight.api.catalog import Models
 from safelight.api.described import DescribedApp
@@ -52,6 +53,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     # In the order of how often they are asked: the router looks at them one by one.
     Tasks(parts, doorkeeper).add_to(app)
     Events(parts, doorkeeper, live).add_to(app)
+    Batches(parts, doorkeeper).add_to(app)
     Callbacks(parts).add_to(app)
     Assets(parts, doorkeeper).add_to(app)
     Uploads(parts, doorkeeper).add_to(app)

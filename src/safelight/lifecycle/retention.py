@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from safelight.assets.store import AssetStore, thumbnail_key
-from safelight.db import admin, live, retention, tasks
+from safelight.db import admin, batches, live, retention, tasks
 from safelight.db.database import Database
 from safelight.db.queue import prune_queue
 from safelight.db.retention import DoomedAsset
@@ -50,6 +50,7 @@ class Retention:
         await self._delete_doomed()
         await self._drop_receipts()
         await self._drop_live()
+        await self._forget_batches()
 
     async def prune(self) -> None:
         """Once a day: what the queue wrote down for itself, answers to operators, and bytes that nobody owns."""
@@ -109,6 +110,14 @@ class Retention:
                 break
         async with self._database.connection() as connection:
             await live.drop_tickets(connection)
+
+    async def _forget_batches(self) -> None:
+        settings = self._settings
+        async with self._database.connection() as connection:
+            if settings.keep_receipts_days:
+                await batches.forget_batches(connection, keep_days=settings.keep_receipts_days)
+            if settings.keep_tasks_days:
+                await batches.drop_refusals(connection, keep_days=settings.keep_tasks_days)
 
     async def _lease(self, kind: str) -> bool:
         async with self._database.connection() as connection:

@@ -93,3 +93,47 @@ CREATE TABLE event_tickets (
     expires_at timestamptz NOT NULL
 );
 CREATE INDEX event_tickets_expiry ON event_tickets (expires_at);
+
+-- Batches: many tasks at one blow, of which so many are at work at once. Every item is a task from the first moment, with
+-- its hold; until its turn comes it is parked, which means that it wakes at 'infinity' and need not start before.
+CREATE TABLE batches (
+    id uuid PRIMARY KEY,
+    account_id uuid NOT NULL REFERENCES accounts,
+    name text NOT NULL DEFAULT '' CHECK (length(name) <= 200),
+    key text CHECK (length(key) BETWEEN 1 AND 255),
+    fingerprint bytea NOT NULL CHECK (length(fingerprint) = 32),
+    items integer NOT NULL CHECK (items BETWEEN 1 AND 10000),
+    at_once integer NOT NULL CHECK (at_once BETWEEN 1 AND 10000),
+    start_in_s double precision NOT NULL CHECK (start_in_s > 0),
+    state text NOT NULL DEFAULT 'accepting' CHECK (state IN ('accepting', 'open', 'finished')),
+    created_at timestamptz NOT NULL DEFAULT clock_now(),
+    canceled_at timestamptz,
+    finished_at timestamptz,
+    CONSTRAINT batch_end_has_time CHECK ((state = 'finished') = (finished_at IS NOT NULL))
+);
+CREATE UNIQUE INDEX batches_account ON batches (account_id, id);
+CREATE UNIQUE INDEX batches_key ON batches (account_id, key) WHERE key IS NOT NULL;
+CREATE INDEX batches_unfinished ON batches (id) WHERE finished_at IS NULL;
+
+-- Items that became no task, and why.
+CREATE TABLE batch_refusals (
+    batch_id uuid NOT NULL REFERENCES batches,
+    position integer NOT NULL CHECK (position >= 0),
+    code text NOT NULL,
+    detail text NOT NULL,
+    PRIMARY KEY (batch_id, position)
+);
+
+ALTER TABLE tasks
+    ADD COLUMN batch_id uuid,
+    ADD COLUMN batch_position integer,
+    ADD CONSTRAINT task_batch_has_position CHECK ((batch_id IS NULL) = (batch_position IS NULL)),
+    ADD CONSTRAINT task_batch FOREIGN KEY (account_id, batch_id) REFERENCES batches (account_id, id);
+CREATE UNIQUE INDEX tasks_batch ON tasks (batch_id, batch_position) WHERE batch_id IS NOT NULL;
+CREATE INDEX tasks_batch_parked ON tasks (batch_id, batch_position) WHERE state = 'queued' AND wake_at = 'infinity';
+CREATE INDEX tasks_batch_at_work ON tasks (batch_id)
+    WHERE batch_id IS NOT NULL AND finished_at IS NULL AND wake_at < 'infinity';
+-- The fair claim must not read what is parked, twice a second.
+DROP INDEX tasks_waiting;
+CREATE INDEX tasks_waiting ON tasks (provider, account_id, priority DESC, id)
+    WHERE state IN ('queued', 'retrying') AND wake_at < 'infinity';
