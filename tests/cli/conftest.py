@@ -25,6 +25,8 @@ EMPTY = """
     DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
     DELETE FROM reconciliations; DELETE FROM callback_counts; DELETE FROM callback_alarms;
     DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines;
+    DELETE FROM live_events; DELETE FROM live_counters; DELETE FROM event_tickets;
+    DELETE FROM batches; DELETE FROM batch_refusals;
     DELETE FROM admin_keys; DELETE FROM admin_receipts;
     UPDATE audit_head SET id = 0, hash = decode(repeat('00', 32), 'hex');
     DELETE FROM pgqueuer.pgqueuer; DELETE FROM pgqueuer.pgqueuer_log;

@@ -9,17 +9,35 @@ from safelight.client.errors import (
 )
 from safelight.client.tasks import AsyncClient, TaskFields
 from safelight.client.threads import Client
-from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task, Upload
+from safelight.client.values import (
+    Asset,
+    Balance,
+    Batch,
+    BatchItem,
+    BatchReceipt,
+    Credits,
+    Event,
+    Failure,
+    Page,
+    Progress,
+    Receipt,
+    Task,
+    Upload,
+)
 
 __all__ = [
     "ApiError",
     "Asset",
     "AsyncClient",
     "Balance",
+    "Batch",
+    "BatchItem",
+    "BatchReceipt",
     "Client",
     "ClientError",
     "Credits",
     "DownloadError",
+    "Event",
     "Failure",
     "FileUnreadable",
     "Page",

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
-import re
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
+from safelight.client.batches import BatchCalls
+from safelight.client.checks import checked, checked_key, new_key, reading
 from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
-from safelight.client.exchange import LOST, Answer, Call, Exchange, unreadable
+from safelight.client.exchange import LOST, Answer, Call, Exchange
 from safelight.client.files import replace_file
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
 from safelight.client.pictures import Picture, is_name, media_type_of, read_picture
-from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload
+from safelight.client.streams import Bell, read_events
+from safelight.client.values import Asset, Balance, Event, Page, Receipt, Task, Upload
 
 PATIENCE_S = 120.0
 """How long `watch` bears a service that does not answer: a restart takes seconds."""
 UPLOAD_TIMEOUT_S = 180.0
-
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class TaskFields(TypedDict, total=False):
@@ -43,7 +40,7 @@ class TaskFields(TypedDict, total=False):
     priority: int
 
 
-class AsyncClient:
+class AsyncClient(BatchCalls):
     """A client of one service with one API key.
 
     async with AsyncClient("http://127.0.0.1:8000", api_key) as client:
@@ -81,9 +78,7 @@ class AsyncClient:
             ApiError: refused; nothing was stored, and the key may be used again.
             ServiceUnreachable: perhaps accepted; call again with the same key to find out.
         """
-        key = new_key() if idempotency_key is None else idempotency_key
-        if not _KEY.fullmatch(key):
-            raise ApiError(400, "idempotency-key-invalid", "A key is 1 to 255 printable ASCII characters.")
+        key = checked_key(new_key() if idempotency_key is None else idempotency_key)
         is_edit = bool(fields.get("images") or fields.get("mask"))
         body: dict[str, Any] = {"operation": "edit" if is_edit else "generate", "prompt": prompt}
         body.update({name: value for name, value in fields.items() if value is not None})
@@ -100,7 +95,7 @@ class AsyncClient:
                 headers={"Idempotency-Key": key, "Content-Type": "application/json"},
             )
         )
-        with _reading(answer):
+        with reading(answer):
             is_replayed = answer.headers.get("Idempotent-Replayed") == "true"
             return Receipt.of(answer.body, key=key, is_replayed=is_replayed)
 
@@ -116,7 +111,7 @@ class AsyncClient:
         answer = await self._exchange.ask(
             Call("POST", "/v1/uploads", TEMPORARY, body=data, headers=headers, timeout_s=UPLOAD_TIMEOUT_S)
         )
-        with _reading(answer):
+        with reading(answer):
             return Upload.of(answer.body)
 
     async def _name_of(self, picture: Picture) -> str:
@@ -127,8 +122,8 @@ class AsyncClient:
 
     async def get(self, task_id: str) -> Task:
         """One task as it stands now."""
-        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{_checked(task_id)}", TEMPORARY))
-        with _reading(answer):
+        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{checked(task_id)}", TEMPORARY))
+        with reading(answer):
             return Task.of(answer.body)
 
     async def list(
@@ -136,7 +131,7 @@ class AsyncClient:
     ) -> Page[Task]:
         """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`."""
         answer = await self._list("/v1/tasks", status=status, cursor=cursor, limit=limit)
-        with _reading(answer):
+        with reading(answer):
             return Page(tuple(Task.of(item) for item in answer.body["data"]), answer.body["next_cursor"])
 
     async def cancel(self, task_id: str) -> Task:
@@ -145,7 +140,7 @@ class AsyncClient:
         Raises:
             ApiError: 409, it is being saved or has ended.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/cancel", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked(task_id)}/cancel", TEMPORARY))
         return await self.get(task_id)
 
     async def erase(self, task_id: str) -> Task:
@@ -154,28 +149,45 @@ class AsyncClient:
         Raises:
             ApiError: 409, it has not ended yet.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/erase", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked(task_id)}/erase", TEMPORARY))
         return await self.get(task_id)
 
     async def watch(self, task_id: str) -> AsyncIterator[Task]:
-        """Look at a task at growing gaps and yield what is seen, until it is `ready` or `failed`.
+        """Yield a task whenever it has changed, until it is `ready` or `failed`.
 
-        A service that is down meanwhile is waited for, two minutes at a time.
+        Changes are told by a stream; where there is none to be had, the task is looked at from time to time. A
+        service that is down meanwhile is waited for, two minutes at a time.
         """
         loop = asyncio.get_running_loop()
         answered_at = loop.time()
-        for gap in gaps_between_looks():
-            try:
-                task = await self.get(task_id)
-            except ServiceUnreachable:
-                if loop.time() - answered_at > PATIENCE_S:
-                    raise
-            else:
-                answered_at = loop.time()
-                yield task
-                if task.is_finished:
-                    return
-            await asyncio.sleep(gap)
+        bell: Bell | None = None
+        try:
+            for gap in gaps_between_looks():
+                try:
+                    task = await self.get(task_id)
+                except ServiceUnreachable:
+                    if loop.time() - answered_at > PATIENCE_S:
+                        raise
+                else:
+                    answered_at = loop.time()
+                    yield task
+                    if task.is_finished:
+                        return
+                bell = bell or Bell(self._exchange, checked(task_id))
+                await bell.wait(gap)
+        finally:
+            if bell is not None:
+                await bell.close()
+
+    async def events(self, task_id: str | None = None, *, after: int | None = None) -> AsyncIterator[Event]:
+        """Every change of all tasks from now on, or after the event with the number `after`; or of one task to its end.
+
+        A stream that breaks off is opened again, and nothing is missed or told twice. An event of the kind `reset`
+        says that some after your last one are gone, because it is older than a day: list your tasks.
+        """
+        path = "/v1/events" if task_id is None else f"/v1/tasks/{checked(task_id)}/events"
+        async for event in read_events(self._exchange, path, after=after):
+            yield event
 
     async def wait(
         self,
@@ -207,7 +219,7 @@ class AsyncClient:
         while True:
             tries += 1
             try:
-                path = f"/v1/assets/{_checked(asset.id)}"
+                path = f"/v1/assets/{checked(asset.id)}"
                 data = await self._exchange.fetch(path, most_bytes=asset.bytes)
                 if hashlib.sha256(data).hexdigest() == asset.sha256.lower():
                     return data
@@ -231,7 +243,7 @@ class AsyncClient:
     async def balance(self) -> Balance:
         """What the account may spend, and what its open tasks hold."""
         answer = await self._exchange.ask(Call("GET", "/v1/balance", TEMPORARY))
-        with _reading(answer):
+        with reading(answer):
             return Balance(answer.body["available"], answer.body["held"])
 
     async def entries(
@@ -239,29 +251,9 @@ class AsyncClient:
     ) -> Page[Mapping[str, Any]]:
         """Lines of the ledger, newest first, as the service words them."""
         answer = await self._list("/v1/entries", cursor=cursor, limit=limit)
-        with _reading(answer):
+        with reading(answer):
             return Page(tuple(answer.body["data"]), answer.body["next_cursor"])
 
     async def _list(self, path: str, **params: str | int | None) -> Answer:
         given = {name: str(value) for name, value in params.items() if value is not None}
         return await self._exchange.ask(Call("GET", path, TEMPORARY, params=given))
-
-
-def new_key() -> str:
-    """A fresh idempotency key."""
-    return str(uuid.uuid4())
-
-
-def _checked(identifier: str) -> str:
-    """An id that cannot leave its place in the path; none of ours looks otherwise."""
-    if not _ID.fullmatch(identifier):
-        raise ApiError(404, "not-found", f"{identifier!r} is not an id.")
-    return identifier
-
-
-@contextlib.contextmanager
-def _reading(answer: Answer) -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise unreadable(answer.status) from None
