@@ -88,11 +88,16 @@ class Installed:
     def key(self) -> str:
         return (self.data_dir / "key").read_text().strip()
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run another command of the same installation."""
         environment = {**os.environ, "SAFELIGHT_DATA_DIR": str(self.data_dir), "NO_COLOR": "1"}
         return subprocess.run(
-            [COMMAND, *arguments], capture_output=True, text=True, env=environment, timeout=120, check=False
+            [COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=timeout_s,
+            check=False,
         )
 
     async def begin(self, *arguments: str) -> asyncio.subprocess.Process:

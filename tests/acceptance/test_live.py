@@ -81,7 +81,8 @@ async def test_a_catalogue_is_drawn_five_at_once_through_an_interruption_and_pai
     await running.wait()
     await service.kill()
     await service.start()
-    done = await asyncio.to_thread(service.run, "batch", "resume", batch_id, "--out", str(out), "--json")
+    followed = ("batch", "resume", batch_id, "--out", str(out), "--json")
+    done = await asyncio.to_thread(service.run, *followed, timeout_s=600.0)
     assert done.returncode == 0, done.stderr
     batch = json.loads(done.stdout)
     assert (batch["status"], batch["counts"]["ready"], batch["at_once"]) == ("finished", PRODUCTS, 5)

@@ -209,6 +209,12 @@ class AsyncClient(BatchCalls):
                     return task
         raise AssertionError("a watch ends with a finished task")
 
+    async def event_ticket(self) -> str:
+        """A ticket that lets a browser open one stream within a minute, as `/v1/events?ticket=…`."""
+        answer = await self._exchange.ask(Call("POST", "/v1/event-tickets", TEMPORARY))
+        with reading(answer):
+            return str(answer.body["ticket"])
+
     async def download(self, asset: Asset) -> bytes:
         """The bytes of an asset, compared with its length and hash.
 

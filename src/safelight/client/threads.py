@@ -119,6 +119,10 @@ class Client:
         """As AsyncClient.entries."""
         return self._do(self._client.entries(cursor=cursor, limit=limit))
 
+    def event_ticket(self) -> str:
+        """As AsyncClient.event_ticket."""
+        return self._do(self._client.event_ticket())
+
     def create_batch(
         self,
         items: Iterable[Mapping[str, Any]],
