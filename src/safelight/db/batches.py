@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -46,6 +46,20 @@ class KnownBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch as it is made; `start_in_s` is what an item has to start once it is let go."""
+
+    id: UUID
+    account_id: UUID
+    name: str
+    key: str
+    fingerprint: bytes
+    items: int
+    at_once: int
+    start_in_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An item that became no task; `code` is that of the problem document."""
 
@@ -80,30 +94,9 @@ async def find_batch(connection: Connection, account_id: UUID, key: str) -> Know
     return KnownBatch(**row) if row else None
 
 
-async def insert_batch(
-    connection: Connection,
-    account_id: UUID,
-    batch_id: UUID,
-    *,
-    name: str,
-    key: str,
-    fingerprint: bytes,
-    items: int,
-    at_once: int,
-    start_in_s: float,
-) -> None:
+async def insert_batch(connection: Connection, batch: NewBatch) -> None:
     """A batch whose items are still to be accepted; its account is locked."""
-    await _sql.insert_batch.value(
-        connection,
-        id=batch_id,
-        account_id=account_id,
-        name=name,
-        key=key,
-        fingerprint=fingerprint,
-        items=items,
-        at_once=at_once,
-        start_in_s=start_in_s,
-    )
+    await _sql.insert_batch.value(connection, **asdict(batch))
 
 
 async def insert_refusals(connection: Connection, batch_id: UUID, refusals: Sequence[Refusal]) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from safelight.db import batches, ledger, tasks
-from safelight.db.batches import Refusal
+from safelight.db.batches import NewBatch, Refusal
 from safelight.db.database import Database
 from safelight.db.queue import enqueue_permits
 from safelight.domain.ids import new_id
@@ -78,17 +78,17 @@ class Batches:
                 if order.is_all:
                     self._check_whole(order, accounts[order.account_id])
                 batch_id = new_id()
-                await batches.insert_batch(
-                    connection,
-                    order.account_id,
+                made = NewBatch(
                     batch_id,
-                    name=order.name,
-                    key=order.key,
-                    fingerprint=order.fingerprint,
-                    items=order.items,
-                    at_once=order.at_once,
-                    start_in_s=self._settings.start_by_s,
+                    order.account_id,
+                    order.name,
+                    order.key,
+                    order.fingerprint,
+                    order.items,
+                    order.at_once,
+                    self._settings.start_by_s,
                 )
+                await batches.insert_batch(connection, made)
                 return Begun(batch_id, frozenset(), is_complete=False)
             if known.fingerprint != order.fingerprint:
                 detail = "This Idempotency-Key was used for another body."
