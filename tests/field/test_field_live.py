@@ -77,7 +77,7 @@ async def test_K11_a_task_whose_events_are_gone_is_told_as_it_stands(scene: Scen
     task_id = await finished(scene)
     await scene.world.pass_time(hours=25)
     await scene.world.graph.retention.step()
-    async with streaming(scene.door, f"/v1/tasks/{task_id}/events", Last_Event_ID="1") as stream:
+    async with streaming(scene.door, f"/v1/tasks/{task_id}/events", Last_Event_ID="0") as stream:
         (only,) = await stream.rest()
     assert (only.document["status"], only.stage) == ("ready", "done")
 
@@ -98,9 +98,10 @@ async def test_K12_a_number_of_somebody_else_brings_nothing_of_his(scene: Scene)
         start = await stream.next()
         theirs = [await made(scene.door) for _ in range(5)]
         seen = await stream.take(5)
-    own = await made(scene.door, by=other)
     for number in (start.number, seen[0].number, seen[-1].number):
-        for path in ("/v1/events", f"/v1/tasks/{own}/events"):
+        for end in ("/v1/events", "/v1/tasks/{}/events"):
+            own = await made(scene.door, by=other)
+            path = end.format(own)
             async with streaming(scene.door, path, by=other, Last_Event_ID=str(number)) as stream:
                 task_id = await made(scene.door, by=other)
                 await made(scene.door)
