@@ -51,12 +51,16 @@ def look_cases(bench: Workbench) -> Iterator[Case]:
     if bench.capabilities.can_cancel:
         yield Case("canceled: while it runs", partial(_canceled, bench))
         yield Case("canceled: too late", partial(_canceled_late, bench))
+        for how in ("html_502", "empty_200", "garbage_200", "html_200", "json_200"):
+            yield Case(f"canceled: {how} confirms nothing", partial(_cancel_says_nothing, bench, how))
 
 
 def _poll_cases(bench: Workbench) -> Iterator[Case]:
     yield Case("polled: before it is done", partial(_open, bench))
     yield Case("polled: a word that nobody knows", partial(_unknown_word, bench))
     yield Case("polled: without the addresses of the answer", partial(_without_links, bench))
+    if "cluster" in bench.dialect["variants"]:
+        yield Case("polled: only where the answer says", partial(_at_its_cluster, bench))
     for way in bench.dialect["refusals"].get("not_found", ()):
         yield Case(f"polled: not found ({way})", partial(_poll_refused, bench, "not_found", way))
     for way in bench.dialect["refusals"].get("upstream_fault", ()):
@@ -180,6 +184,13 @@ async def _without_links(bench: Workbench) -> None:
     del outcome
 
 
+async def _at_its_cluster(bench: Workbench) -> None:
+    await bench.turn(variant="cluster")
+    _, attempt, outcome = await bench.started(callback_url=None)
+    final = await bench.finish(attempt, outcome)
+    expect(final.status is UpdateStatus.SUCCEEDED, f"at its own address it ends {final.status}")
+
+
 async def _poll_refused(bench: Workbench, situation: str, way: str) -> None:
     await bench.turn(latency_s=[LONG_S, LONG_S])
     _, attempt, _ = await bench.started()
@@ -220,6 +231,12 @@ async def _canceled(bench: Workbench) -> None:
     witness = await bench.witness()
     expect(witness["outcome"] == "canceled" or not is_confirmed, "a cancel is confirmed that did not happen")
     expect(witness["outcome"] == "canceled", "a cancel does not arrive")
+    try:
+        update = await bench.provider.poll(attempt)
+    except ProviderError as error:
+        bench.hear(error)  # it may be gone altogether
+        return
+    expect(update.status is UpdateStatus.CANCELED, f"afterwards it is {update.status}")
 
 
 async def _canceled_late(bench: Workbench) -> None:
@@ -232,3 +249,15 @@ async def _canceled_late(bench: Workbench) -> None:
         bench.hear(error)
         return
     expect(not is_confirmed, "a cancel of a finished attempt is confirmed")
+
+
+async def _cancel_says_nothing(bench: Workbench, how: str) -> None:
+    await bench.turn(latency_s=[LONG_S, LONG_S])
+    _, attempt, _ = await bench.started()
+    await bench.turn(latency_s=[LONG_S, LONG_S], gateway={"where": "cancel", "how": how})
+    try:
+        is_confirmed = await bench.provider.cancel(attempt)
+    except ProviderError as error:
+        bench.hear(error)
+        return
+    expect(not is_confirmed, "is read as a cancel that is done")

@@ -10,6 +10,7 @@ from typing import Any
 from safelight.cli.conformance.cases import Case
 from safelight.cli.conformance.looks import CANCELED
 from safelight.cli.conformance.mailbox import Received
+from safelight.cli.conformance.ways import Way, different_ways
 from safelight.cli.conformance.workbench import OPEN, Nonconformity, Workbench, expect
 from safelight.domain.provider import AttemptRef, ProviderUpdate, Submission, Trust, UpdateStatus
 from safelight.errors import CallbackRejected
@@ -23,7 +24,8 @@ def notice_cases(bench: Workbench) -> Iterator[Case]:
     """Every case about callbacks; none for an upstream or a declaration without them."""
     if bench.features["callback"] == "none" or not bench.capabilities.calls_back:
         return
-    yield Case("callback: the genuine end", partial(_genuine, bench))
+    for way in different_ways(bench):
+        yield Case(f"callback: the genuine end of {way.name}", partial(_genuine, bench, way))
     yield Case("callback: before the submit is answered", partial(_early, bench))
     yield Case("callback: the same one several times", partial(_copies, bench))
     yield Case("callback: the same one again later", partial(_replayed, bench))
@@ -66,9 +68,9 @@ def _rotation_cases(bench: Workbench) -> Iterator[Case]:
     )
 
 
-async def _genuine(bench: Workbench) -> None:
+async def _genuine(bench: Workbench, way: Way) -> None:
     await bench.turn(latency_s=[0.15, 0.15])
-    submission, attempt, _ = await bench.started()
+    submission, attempt, _ = await bench.started(way.submission(bench))
     update = await _last(bench, submission, attempt)
     if bench.capabilities.trust is Trust.HINT:
         return

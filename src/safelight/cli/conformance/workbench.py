@@ -216,9 +216,11 @@ class Workbench:
             update=update,
         )
 
-    async def started(self, **changes: Any) -> tuple[Submission, AttemptRef, Outcome]:
+    async def started(
+        self, submission: Submission | None = None, **changes: Any
+    ) -> tuple[Submission, AttemptRef, Outcome]:
         """Submit what must be accepted; the attempt as it is spoken of afterwards."""
-        submission = self.submission(**changes)
+        submission = submission or self.submission(**changes)
         outcome = await self.submit(submission)
         if outcome.update is None or outcome.word not in ("accepted", "done"):
             raise Nonconformity(f"a plain submit is {outcome.word} {outcome.reason}: {self.told[-1:]}")

@@ -32,6 +32,8 @@ class Features:
     """Words for the reason of every refusal and every bad end."""
     silent_ends: tuple[str, ...] = ()
     """The bad ends that have no words all the same."""
+    call_id: bool = False
+    """An id in the answer with the pictures, for which its support will ask."""
     cost: bool = False
     gives_back: bool = False
     """Whether it gives back what a bad end has cost."""
