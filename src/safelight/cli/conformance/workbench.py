@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import itertools
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from safelight.cli.conformance.mailbox import Mailbox, picture
 from safelight.domain.provider import (
@@ -300,6 +302,15 @@ def expect(condition: object, message: str) -> None:
     """Raise Nonconformity with the message unless the condition holds."""
     if not condition:
         raise Nonconformity(message)
+
+
+@contextmanager
+def known_words() -> Iterator[None]:
+    """Every word that is read inside must be declared. A provider tells of each unknown one once in an hour."""
+    with capture_logs() as logs:
+        yield
+    unknown = {line.get("upstream_status") for line in logs if line["event"] == "unknown_upstream_status"}
+    expect(not unknown, f"unknown are {', '.join(map(str, unknown))}")
 
 
 def without_links(attempt: AttemptRef) -> AttemptRef:

@@ -47,6 +47,7 @@ class DashScope(Dialect):
         mask=True,
         list=True,
         cancel=True,
+        confirms_cancel=True,
         waiting=True,
         reasons=True,
         partial_items=True,
