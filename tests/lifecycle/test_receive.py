@@ -18,6 +18,7 @@ from tests.lifecycle.upstreams import (
     Headers,
     Scripted,
     accepted,
+    always,
     call_back,
     done,
     in_turn,
@@ -28,6 +29,7 @@ from tests.lifecycle.upstreams import (
     run_task,
     signed,
     token_of,
+    uncertain,
     verdicts,
 )
 from tests.world import World
@@ -242,6 +244,18 @@ async def test_a_token_of_another_provider_s_task_changes_nothing(world: World) 
     assert await fingerprint(world) == before
 
 
+async def test_a_genuine_callback_about_another_task_changes_nothing_at_this_one(world: World) -> None:
+    """Else its pictures, which may be another account's, would be delivered here."""
+    task_id, _ = await finished(world)
+    other_id, record = await finished(world)
+    before = await fingerprint(world)
+    await call_back(world, token_of(world, task_id), signed(record))
+    assert await fingerprint(world) == before
+    await call_back(world, token_of(world, other_id), signed(record))
+    assert [await world.state(one) for one in (task_id, other_id)] == [State.RUNNING, State.ARCHIVING]
+    await world.archive_all()
+
+
 async def test_without_a_token_the_provider_s_own_id_leads_to_the_task(world: World) -> None:
     task_id, record = await finished(world)
     await call_back(world, None, signed(record))
@@ -315,6 +329,29 @@ async def test_unknown_callbacks_do_not_delay_a_good_one_and_are_forgotten_after
     await world.pass_time(hours=25)
     await world.graph.sweep.tidy()
     assert await verdicts(world) == ["applied"]
+
+
+async def test_tidying_takes_the_old_and_unclaimed_alone(world: World) -> None:
+    task_id, record = await finished(world)
+    await call_back(world, None, signed({**record, "id": "cal_old", "reference": "?"}))
+    await world.pass_time(hours=23)
+    await call_back(world, token_of(world, task_id), signed(record))
+    await call_back(world, None, signed({**record, "id": "cal_young", "reference": "?"}))
+    await world.pass_time(hours=2)
+    await world.graph.sweep.tidy()
+    assert await verdicts(world) == ["applied", "unknown"]
+    assert await world.value("SELECT provider_ref FROM callbacks WHERE verdict = 'unknown'") == "cal_young"
+    await world.archive_all()
+
+
+async def test_a_callback_that_had_its_effect_is_a_duplicate_when_it_comes_again(world: World) -> None:
+    install(world, Scripted(NAME, CALLS_BACK, always(uncertain())))
+    task_id = await run_task(world)
+    assert await world.state(task_id) is State.UNCERTAIN
+    for _ in range(2):
+        await call_back(world, token_of(world, task_id), genuine(id="up-1", status="running"))
+    assert await verdicts(world) == ["applied", "duplicate"]
+    assert await history(world, task_id) == ["queued", "submitting", "uncertain", "running"]
 
 
 async def test_nothing_that_is_not_authentic_changes_a_single_row(world: World) -> None:
