@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import cast
 from uuid import UUID
 
 import asyncpg
 
-from safelight.assets.store import AssetStore
-from safelight.db.audit import LAST, RANGES
-from safelight.db.database import SESSION, Database
-from safelight.db.statements import Statement, statements
-from safelight.lifecycle.checks import CHECKS, AskedOf
-from safelight.lifecycle.doctor import Books, _values
+from safelight.db.database import SESSION
 from tests.db.growth import Grown, grow
-from tests.db.test_plans import BOUNDS, INTENDED, carried_out, named, plan_of, values_of
+from tests.db.test_plans import (
+    BOUNDS,
+    INTENDED,
+    RANGE_BLOCKS,
+    RANGED,
+    asked_of_a_range,
+    carried_out,
+    named,
+    plan_of,
+    values_of,
+)
 from tests.proof.report import LayerReport, Size
 from tests.world import Server, running_server
 
 TASKS = {Size.CI: 100_000, Size.PROVE: 1_000_000, Size.RELEASE: 10_000_000}
 PATIENCE = "3600s"
-BLOCKS_OF_A_RANGE = 400_000
-"""What one range of the doctor may touch, in blocks of 8 kB, most of them again and again: it does not grow."""
 
 
 async def run(size: Size, seed: int) -> LayerReport:
@@ -85,24 +87,12 @@ async def _ranges(connection: asyncpg.Connection, grown: Grown, report: LayerRep
     middle = await connection.fetchval(
         "SELECT id FROM tasks ORDER BY id OFFSET (SELECT count(*) / 2 FROM tasks) LIMIT 1"
     )
-    worst, values = ("", 0), _values_of_the_doctor()
-    for check in CHECKS:
-        if check.asked_of is not AskedOf.TASKS:
-            continue
+    worst = ("", 0)
+    for question in RANGED:
         for after in (middle, UUID(grown.samples["running"][-1])):
             report.tried += 1
-            statement: Statement = getattr(statements("audit"), check.name)
-            room = RANGES[check.asked_of.value]
-            bounds = await statements("audit").task_range.row(connection, after=after, room=room)
-            upto = (bounds and bounds["upto"]) or LAST
-            given = {**values, "after": after, "upto": upto}
-            plan = await carried_out(connection, statement, {name: given[name] for name in statement.names})
-            worst = max(worst, (check.name, plan.blocks), key=lambda one: one[1])
-            if plan.blocks > BLOCKS_OF_A_RANGE:
-                report.failures.append(f"{check.name} touches {plan.blocks} blocks for one range")
+            blocks = (await asked_of_a_range(connection, question, after)).blocks
+            worst = max(worst, (question, blocks), key=lambda one: one[1])
+            if blocks > RANGE_BLOCKS:
+                report.failures.append(f"{question} touches {blocks} blocks for one range")
     report.figures["most blocks of a range"] = f"{worst[1]} ({worst[0]})"
-
-
-def _values_of_the_doctor() -> dict[str, object]:
-    """The same values as in its own runs; none of them comes from the database or the store."""
-    return _values(Books(cast("Database", None), cast("AssetStore", None)))

@@ -23,7 +23,7 @@ OF_SENDS: tuple[Mutant, ...] = (
             ),
         ),
         (f"{DISPATCH}test_the_intent_is_committed_before_the_provider_hears_of_it",),
-        seen_as="ValueError: not enough values to unpack",
+        seen_as="(AssertionError|assert |KeyError|ValueError: not enough values to unpack)",
     ),
     Mutant(
         "fails-what-may-have-been-accepted",
@@ -33,7 +33,7 @@ OF_SENDS: tuple[Mutant, ...] = (
                 "lifecycle/dispatch.py",
                 "        return News(task.id, attempt.number, setback=Setback.NO_ANSWER, "
                 "excerpt=error.excerpt or cause)\n",
-                "        failure = Failure(FailureClass.INVALID_REQUEST, cause)\n"
+                "        failure = Failure(FailureClass.INVALID_REQUEST, 'invalid_request')\n"
                 "        update = ProviderUpdate(UpdateStatus.FAILED, Origin.ANSWER, failure=failure)\n"
                 "        return News(task.id, attempt.number, update=update)\n",
             ),

@@ -63,7 +63,7 @@ def lying_jpeg(random: Random) -> Sample:
 def packed_rows(random: Random) -> Sample:
     """Rows that unpack to a thousand times what the header needs."""
     header = struct.pack(">IIBBBBB", 64, 64, 8, 2, 0, 0, 0)
-    rows = zlib.compress(bytes(random.choice((20_000_000, 100_000_000))), 9)
+    rows = packed_zeros(random.choice((20_000_000, 100_000_000)))
     return Sample("packed rows", _png(_chunk(b"IHDR", header), _chunk(b"IDAT", rows)), EITHER)
 
 
@@ -71,7 +71,7 @@ def packed_text(random: Random) -> Sample:
     """Texts, profiles and metadata that unpack to a hundred megabytes."""
     kind = random.choice((b"zTXt", b"iTXt", b"iCCP"))
     before = {b"zTXt": b"k\0\0", b"iTXt": b"k\0\1\0\0\0", b"iCCP": b"k\0\0"}[kind]
-    packed = zlib.compress(bytes(random.choice((1_000_000, 100_000_000))), 9)
+    packed = packed_zeros(random.choice((1_000_000, 100_000_000)))
     copies = random.choice((1, 1, 20))
     return Sample("packed text", _with_chunks(drawn("PNG"), _chunk(kind, before + packed) * copies), EITHER)
 
@@ -164,6 +164,12 @@ KINDS: tuple[Callable[[Random], Sample], ...] = (
     lying_png, lying_jpeg, packed_rows, packed_text, many_chunks, many_frames, too_large, cut, bent, spliced,
     two_in_one, another_before, stranger, renamed, noise,
 )  # fmt: skip
+
+
+@cache
+def packed_zeros(count: int) -> bytes:
+    """So many bytes in a thousandth of the room."""
+    return zlib.compress(bytes(count), 9)
 
 
 @cache
