@@ -73,6 +73,7 @@ OF_BOOKS: tuple[Mutant, ...] = (
         (
             "tests/lifecycle/test_archive.py::test_some_of_several_pictures_are_delivered_and_the_rest_is_released",
         ),
+        seen_as="asyncpg.exceptions.IntegrityConstraintViolationError: task .* captured",
     ),
     Mutant(
         "answers-before-the-commit",
