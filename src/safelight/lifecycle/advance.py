@@ -187,7 +187,6 @@ class _Sheet:
         if news.callback and news.callback.provider != attempt.provider:
             return self._file(news, Verdict.UNKNOWN)  # one provider's token at another provider's door
         if news.callback and self._is_about_another(news, attempt):
-            log.warning("callback_of_another_attempt", provider=attempt.provider, task_id=str(row.id))
             return self._file(news, Verdict.UNKNOWN)
         if self._is_observed(news):
             return self._observe(news, row, attempt)
