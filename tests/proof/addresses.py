@@ -19,9 +19,8 @@ from safelight.domain.provider import Capabilities, Origin, Output, Submission
 from safelight.domain.task import State
 from safelight.errors import AssetError
 from safelight.lifecycle.alert import Alerts
-from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.attach import Attach, RulingRefused
 from safelight.lifecycle.inputs import InputsRefused, Sources
-from safelight.lifecycle.review import RulingRefused
 from safelight.settings import Settings
 from tests.assets.conftest import Stranger, reply
 from tests.assets.test_hostile_urls import HOSTS, TRICKS

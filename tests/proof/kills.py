@@ -34,7 +34,7 @@ async def run(size: Size, seed: int) -> LayerReport:
         faults = ROUNDS[turn % len(ROUNDS)]
         plan = Plan(minutes=MINUTES[size], rate=RATE, faults=faults, seed=seed + turn, gap_s=GAP_S)
         told = await rehearse(plan, lambda _: None)
-        struck = Counter({name: told.faults.get(name, 0) for name in BLOWS})
+        struck = Counter({str(name): told.faults.get(name, 0) for name in BLOWS})
         idle = 0 if any(struck[one] for one in STRUCK) else idle + 1
         blows, turn = blows + struck, turn + 1
         totals.update(tasks=told.found.tasks, succeeded=told.found.states["succeeded"])

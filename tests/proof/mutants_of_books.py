@@ -150,7 +150,6 @@ OF_BOOKS: tuple[Mutant, ...] = (
             ),
         ),
         (f"{ACCEPT}test_fifty_submits_at_once_with_one_key_make_one_task",),
-        seen_as="asyncpg.exceptions.UniqueViolation",
     ),
     Mutant(
         "spends-what-is-not-there",

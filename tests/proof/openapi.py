@@ -21,6 +21,7 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.core.result import Err, Ok
 from structlog.testing import capture_logs
 
 from safelight.api.app import create_app
@@ -156,4 +157,9 @@ def _ask_often(strategy: Any, caller: Caller, share: int, seed: int) -> None:
 
 
 def _operations(document: dict[str, Any]) -> list[Any]:
-    return [found.ok() for found in schemathesis.openapi.from_dict(document).get_all_operations()]
+    """Every operation of the document; one that cannot be read is a fault of the document."""
+    found = list(schemathesis.openapi.from_dict(document).get_all_operations())
+    for one in found:
+        if isinstance(one, Err):
+            raise one.err()
+    return [one.ok() for one in found if isinstance(one, Ok)]
