@@ -20,7 +20,7 @@ import asyncpg
 
 from safelight.db import accounts, ledger, tasks
 from safelight.db.database import Database
-from safelight.db.embedded import start_embedded
+from safelight.db.embedded import start_embedded, stop_embedded
 from safelight.db.migrate import migrate
 from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.ids import new_id
@@ -89,6 +89,17 @@ def started_server() -> Iterator[Server]:
         running.stop()
         atexit.unregister(running._cleanup)  # for its lock it would make the folder anew
     shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def running_server() -> AsyncIterator[Server]:
+    """The server, stopped and removed at the end."""
+    server = await Server.start()
+    try:
+        yield server
+    finally:
+        await stop_embedded(server.data_dir)
+        shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
 @dataclass
