@@ -20,7 +20,7 @@ import asyncpg
 
 from safelight.db import accounts, ledger, tasks
 from safelight.db.database import Database
-from safelight.db.embedded import start_embedded
+from safelight.db.embedded import start_embedded, stop_embedded
 from safelight.db.migrate import migrate
 from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.ids import new_id
@@ -35,6 +35,12 @@ from safelight.settings import Settings
 from safelight.upstreams import Upstreams, read_upstreams
 from tests.places import new_data_dir
 
+_WIPED = """
+SELECT schemaname, tablename FROM pg_tables
+WHERE schemaname IN ('safelight', 'pgqueuer')
+  AND tablename NOT IN ('alembic_version', 'alert_clock', 'audit_head', 'audit_lines', 'clock', 'installation',
+                        'retention', 'transitions')
+"""
 SECRET = b"a secret key that only the tests have, and long enough"
 
 
@@ -89,6 +95,17 @@ def started_server() -> Iterator[Server]:
         running.stop()
         atexit.unregister(running._cleanup)  # for its lock it would make the folder anew
     shutil.rmtree(server.data_dir, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def running_server() -> AsyncIterator[Server]:
+    """The server, stopped and removed at the end."""
+    server = await Server.start()
+    try:
+        yield server
+    finally:
+        await stop_embedded(server.data_dir)
+        shutil.rmtree(server.data_dir, ignore_errors=True)
 
 
 @dataclass
@@ -160,6 +177,18 @@ class World:
     async def value(self, sql: str, *values: Any) -> Any:
         async with self.database.connection() as connection:
             return await connection.fetchval(sql, *values)
+
+    async def wipe(self, granted: int = 1_000) -> None:
+        """Start anew, far cheaper than in a new database: no rows, the clock set right, another account."""
+        async with self.database.transaction() as connection:
+            # Triggers guard what is never deleted, and references ask for an order: both are off for the moment.
+            await connection.execute("SET LOCAL session_replication_role = replica")
+            for table in await connection.fetch(_WIPED):
+                await connection.execute(f'DELETE FROM "{table["schemaname"]}"."{table["tablename"]}"')
+            await connection.execute("UPDATE clock SET shift = interval '0'")
+        async with self.database.transaction() as connection:
+            self.account_id = await accounts.create_account(connection, "default")
+            await ledger.grant(connection, self.account_id, granted, note="test")
 
     async def balance(self) -> tuple[int, int]:
         (row,) = await self.rows("SELECT available, held FROM accounts WHERE id = $1", self.account_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -35,3 +36,10 @@ class LayerReport:
 
 Layer = Callable[[Size, int], Awaitable[LayerReport]]
 """A layer runs at a size with a seed; it raises only for faults of its own."""
+
+
+def told(error: BaseException) -> str:
+    """An error as one line, with the place that raised it: a bare assertion says nothing else."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    words = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__} {words} at {place.filename.rpartition('/')[2]}:{place.lineno}: {place.line}"
