@@ -42,4 +42,6 @@ def told(error: BaseException) -> str:
     """An error as one line, with the place that raised it: a bare assertion says nothing else."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     words = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__} {words} at {place.filename.rpartition('/')[2]}:{place.lineno}: {place.line}"
+    return (
+        f"{type(error).__name__} {words} at {place.filename.rpartition('/')[2]}:{place.lineno}: {place.line}"
+    )
