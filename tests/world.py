@@ -125,6 +125,7 @@ class World:
     session: aiohttp.ClientSession
     accept: Accept
     cancel: Cancel
+    upstreams: Callable[[Settings], Upstreams] = read_upstreams
     keys: int = field(default=0)
 
     async def submit(self, model: str = "lab-callback", **wish: Any) -> UUID:
@@ -185,13 +186,22 @@ class World:
             return await connection.fetchval(sql, *values)
 
     async def wipe(self, granted: int = 1_000) -> None:
-        """Start anew, far cheaper than in a new database: no rows, the clock set right, another account."""
+        """Start anew, far cheaper than in a new database: no rows, no bytes, the clock set right, another account."""
         async with self.database.transaction() as connection:
             # Triggers guard what is never deleted, and references ask for an order: both are off for the moment.
             await connection.execute("SET LOCAL session_replication_role = replica")
             for table in await connection.fetch(_WIPED):
                 await connection.execute(f'DELETE FROM "{table["schemaname"]}"."{table["tablename"]}"')
             await connection.execute("UPDATE clock SET shift = interval '0'")
+            await connection.execute("UPDATE alert_clock SET told_at = NULL")
+            await connection.execute(
+                "UPDATE retention SET done_at = DEFAULT, done_id = DEFAULT, leased_until = DEFAULT"
+            )
+        store = self.graph.context.store
+        for key in [key async for key, _, _ in store.keys()]:
+            await store.delete(key)
+        self.graph.context.paces._kept.clear()
+        self.graph.context.routing.forget()
         async with self.database.transaction() as connection:
             self.account_id = await accounts.create_account(connection, "default")
             await ledger.grant(connection, self.account_id, granted, note="test")
@@ -223,6 +233,29 @@ class World:
             found = await tasks.read_task(connection, task_id)
         assert found is not None
         return found
+
+
+@contextlib.asynccontextmanager
+async def beside(world: World, database: Database) -> AsyncIterator[World]:
+    """Another process at the same work: a graph of its own, over a database that is not open yet."""
+    made = world.graph.settings
+    await database.open()
+    async with aiohttp.ClientSession() as session:
+        graph = Graph(made, database, SECRET, session, upstreams=world.upstreams(made))
+        try:
+            yield World(
+                graph=graph,
+                database=database,
+                account_id=world.account_id,
+                lab_url=world.lab_url,
+                session=session,
+                accept=Accept(database, made, graph.context.routing),
+                cancel=Cancel(database),
+                upstreams=world.upstreams,
+            )
+        finally:
+            await graph.aclose()
+            await database.close()
 
 
 @contextlib.asynccontextmanager
@@ -266,6 +299,7 @@ async def running_world(
                 session=session,
                 accept=Accept(database, graph.settings, graph.context.routing),
                 cancel=Cancel(database),
+                upstreams=upstreams,
             )
         finally:
             # Also when the test has failed: what is left open would spoil the tests after it.

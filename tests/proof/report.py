@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Size(StrEnum):
@@ -34,7 +35,7 @@ class LayerReport:
         return self.tried > 0 and not self.failures
 
 
-Layer = Callable[[Size, int], Awaitable[LayerReport]]
+Layer = Callable[[Size, int], Coroutine[Any, Any, LayerReport]]
 """A layer runs at a size with a seed; it raises only for faults of its own."""
 
 

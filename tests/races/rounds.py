@@ -28,7 +28,7 @@ from tests.world import World
 Round = Callable[[World, int, bool], Awaitable[None]]
 """Runs one race once; the number makes its keys its own, and the flag swaps who comes first."""
 
-FAIL = {"reason_code": "no_result"}
+FAIL: dict[str, Any] = {"reason_code": "no_result"}
 
 
 def wish(world: World, key: str, **other: object) -> Wish:
