@@ -168,6 +168,11 @@ class World:
                 await self.graph.check.check(task, attempt)
         return len(due)
 
+    async def busy_providers(self) -> list[str]:
+        """The providers that have an unfinished task."""
+        rows = await self.rows("SELECT DISTINCT provider FROM tasks WHERE finished_at IS NULL ORDER BY 1")
+        return [row["provider"] for row in rows]
+
     async def archive_all(self) -> None:
         """Do the archiving of every task that waits for it."""
         for row in await self.rows("SELECT id FROM tasks WHERE state = 'archiving'"):
@@ -197,9 +202,9 @@ class World:
             await connection.execute(
                 "UPDATE retention SET done_at = DEFAULT, done_id = DEFAULT, leased_until = DEFAULT"
             )
-        store = self.graph.context.store
-        for key in [key async for key, _, _ in store.keys()]:
-            await store.delete(key)
+        stored = self.graph.context.store.keys()
+        for key in [key async for key, _, _ in stored]:
+            await self.graph.context.store.delete(key)
         self.graph.context.paces._kept.clear()
         self.graph.context.routing.forget()
         async with self.database.transaction() as connection:

@@ -31,7 +31,6 @@ KINDS_A_POINT = {Size.CI: 1, Size.PROVE: len(Kind), Size.RELEASE: len(Kind)}
 """With every run of the tests one kind at each point, in turn by the seed; else all."""
 HOMEWARDS_S = (1.0, 30.0, 120.0, 700.0, 4_000.0, 90_000.0, 700.0, 90_000.0, 90_000.0)
 """Steps of the clock within which everything comes home."""
-PROVIDERS = ("lab-callback", "lab-poll", "lab-sync", *ALPHA, "beta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +185,21 @@ async def _go_on(world: World, scene: Scene) -> None:
         await _do_everything(world)
         if not await world.value("SELECT count(*) FROM tasks WHERE finished_at IS NULL"):
             break
+    await world.graph.reconcile.step()
 
 
 async def _do_everything(world: World) -> None:
     graph = world.graph
     await graph.sweep.tidy()
-    for name in PROVIDERS:
+    for name in await world.busy_providers():
         await world.dispatch(name)
         await _until_drawn(world)
         await world.look(name)
     await Reroute(graph.context).evacuate()
     await scenes.copy(world)
     await graph.sweep.wake()
-    await graph.reconcile.step()
+    await graph.retention.step()
+    await graph.uploads.expire()
 
 
 async def _until_drawn(world: World) -> None:

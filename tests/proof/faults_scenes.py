@@ -163,7 +163,7 @@ def fill_store(world: World) -> None:
     async def full(key: str, data: bytes) -> None:
         raise AssetError("storage", "no space is left", is_retryable=True)
 
-    world.graph.context.store.put = full  # type: ignore[assignment]  # the disk fails, not our code
+    world.graph.context.store.put = full  # type: ignore[method-assign]  # the disk fails, not our code
 
 
 async def not_staged(world: World) -> None:

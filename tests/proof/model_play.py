@@ -123,7 +123,7 @@ class Play:
         await self.world.knobs(reset=True)
         for seconds in HOMEWARDS_S:
             await self._pass(seconds)
-            for shape in SHAPES:
+            for shape in await self.world.busy_providers():
                 await self.world.dispatch(shape)
                 await self._until_drawn()
                 await self.world.look(shape)
