@@ -103,8 +103,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = asked.only.split(",") if asked.only else list(LAYERS)
     if strange := [name for name in names if name not in LAYERS]:
         parser.error(f"there is no layer {strange[0]!r}")
-    # What the service logs while it is attacked would bury the table.
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     seed = secrets.randbelow(SEEDS) if asked.seed is None else asked.seed
     rows = []
     for name in names:
@@ -115,4 +113,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # What the service logs while it is attacked would bury the table.
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     sys.exit(main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from itertools import product
@@ -111,7 +111,7 @@ async def rehearse(world: World, report: LayerReport) -> dict[Scene, list[str]]:
     return reached
 
 
-def cases(reached: dict[Scene, list[str]], size: Size, chance: random.Random) -> Iterator[Case]:
+def cases(reached: Mapping[Scene, Sequence[str]], size: Size, chance: random.Random) -> Iterator[Case]:
     """The faults of this size, point by point."""
     found: dict[str, list[Scene]] = {}
     for scene, names in reached.items():

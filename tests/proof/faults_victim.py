@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from safelight.db.database import Database
 from safelight.db.statements import Connection
 from safelight.telemetry import set_fault_hook
 from tests.world import World, beside
 
-Scene = Callable[[World], Awaitable[None]]
+Scene = Callable[[World], Coroutine[Any, Any, None]]
 """What a process does; it may be cut off anywhere."""
 
 
