@@ -107,7 +107,9 @@ class Mailroom:
     world: World
     receiver: Receiver
 
-    async def register(self, path: str = "/hooks", *, account_id: UUID | None = None, **values: Any) -> Secret:
+    async def register(
+        self, path: str = "/hooks", *, account_id: UUID | None = None, **values: Any
+    ) -> Secret:
         return await self.world.graph.endpoints.register(
             account_id or self.world.account_id, url=self.receiver.url(path), **values
         )

@@ -51,7 +51,13 @@ async def count_endpoints(connection: Connection, account_id: UUID) -> int:
 
 
 async def insert_endpoint(
-    connection: Connection, endpoint_id: UUID, account_id: UUID, *, url: str, description: str, types: Sequence[str]
+    connection: Connection,
+    endpoint_id: UUID,
+    account_id: UUID,
+    *,
+    url: str,
+    description: str,
+    types: Sequence[str],
 ) -> None:
     """A new endpoint, enabled; the lock of its account is held, so that no event slips by."""
     await _sql.insert_endpoint.run(
@@ -87,11 +93,20 @@ async def lock_endpoint(connection: Connection, account_id: UUID, endpoint_id: U
 
 
 async def change_endpoint(
-    connection: Connection, endpoint_id: UUID, *, url: str | None, description: str | None, types: Sequence[str] | None
+    connection: Connection,
+    endpoint_id: UUID,
+    *,
+    url: str | None,
+    description: str | None,
+    types: Sequence[str] | None,
 ) -> None:
     """Change what is not None; another address starts with a clean record."""
     await _sql.change_endpoint.run(
-        connection, id=endpoint_id, url=url, description=description, types=None if types is None else list(types)
+        connection,
+        id=endpoint_id,
+        url=url,
+        description=description,
+        types=None if types is None else list(types),
     )
 
 

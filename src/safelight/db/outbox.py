@@ -90,9 +90,7 @@ async def claim(
 
 async def pace(connection: Connection, endpoint_ids: Sequence[UUID]) -> dict[UUID, bool]:
     """Set when these endpoints are looked at next, after anything about them changed; which of them is due now."""
-    rows = await _sql.pace.rows(
-        connection, endpoint_ids=list(endpoint_ids), degraded=webhook.DEGRADED_AFTER
-    )
+    rows = await _sql.pace.rows(connection, endpoint_ids=list(endpoint_ids), degraded=webhook.DEGRADED_AFTER)
     return {row["id"]: row["is_due"] for row in rows}
 
 
@@ -102,7 +100,13 @@ async def lock_endpoint_of(connection: Connection, delivery_id: int) -> None:
 
 
 async def end_try(
-    connection: Connection, delivery: ClaimedDelivery, made: Try, *, becomes: str, why: str = "", gap_s: float | None
+    connection: Connection,
+    delivery: ClaimedDelivery,
+    made: Try,
+    *,
+    becomes: str,
+    why: str = "",
+    gap_s: float | None,
 ) -> bool:
     """Note how a try ended, and that the next is due in `gap_s` seconds; False if it is not the next one any more."""
     row = await _sql.end_try.row(

@@ -119,5 +119,7 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def redacted(text: str) -> str:
     """The beginning of what a receiver answered, without what must not be kept."""
-    clean = "".join(character if character.isprintable() or character in "\n\t" else " " for character in text)
+    clean = "".join(
+        character if character.isprintable() or character in "\n\t" else " " for character in text
+    )
     return _SECRETS.sub(MASK, clean)[:KEPT_CHARS]

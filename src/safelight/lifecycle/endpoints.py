@@ -46,7 +46,12 @@ class Endpoints:
     """The verbs of an endpoint's owner; a foreign id and a missing one answer alike."""
 
     def __init__(
-        self, database: Database, sealer: Sealer, *, allowed_origins: Sequence[str], own_origins: frozenset[Origin]
+        self,
+        database: Database,
+        sealer: Sealer,
+        *,
+        allowed_origins: Sequence[str],
+        own_origins: frozenset[Origin],
     ) -> None:
         self._database = database
         self._sealer = sealer
@@ -116,7 +121,9 @@ class Endpoints:
             await self._lock(connection, account_id, endpoint_id)
             await endpoints.retire_secrets(connection, endpoint_id, overlap_s=overlap_s)
             if len(await endpoints.list_secrets(connection, [endpoint_id])) >= webhook.MAX_SECRETS:
-                detail = f"{webhook.MAX_SECRETS} secrets are in force; wait, or revoke them with an overlap of 0."
+                detail = (
+                    f"{webhook.MAX_SECRETS} secrets are in force; wait, or revoke them with an overlap of 0."
+                )
                 raise RequestError(409, "too-many-secrets", detail)
             return Secret(endpoint_id, await self._new_secret(connection, endpoint_id))
 
@@ -141,7 +148,11 @@ class Endpoints:
             found = await ledger.lock_accounts(connection, [account_id])
             _in_use(await self._lock(connection, account_id, endpoint_id))
             moment = found[account_id].now.isoformat().replace("+00:00", "Z")
-            document = {"type": webhook.TEST_EVENT, "timestamp": moment, "data": {"endpoint_id": str(endpoint_id)}}
+            document = {
+                "type": webhook.TEST_EVENT,
+                "timestamp": moment,
+                "data": {"endpoint_id": str(endpoint_id)},
+            }
             event_id = await outbox.insert_event(
                 connection,
                 account_id,

@@ -62,7 +62,12 @@ class Notify:
     """
 
     def __init__(
-        self, database: Database, sealer: Sealer, *, allowed_origins: Sequence[str], own_origins: frozenset[Origin]
+        self,
+        database: Database,
+        sealer: Sealer,
+        *,
+        allowed_origins: Sequence[str],
+        own_origins: frozenset[Origin],
     ) -> None:
         self._database = database
         self._sealer = sealer
@@ -142,8 +147,10 @@ class Notify:
 
     async def _record(self, delivery: ClaimedDelivery, made: Try) -> None:
         judgement = made.outcome.judgement
-        gap_s = None if judgement in (Judgement.DELIVERED, Judgement.GONE) else webhook.gap_after(
-            delivery.step, made.outcome
+        gap_s = (
+            None
+            if judgement in (Judgement.DELIVERED, Judgement.GONE)
+            else webhook.gap_after(delivery.step, made.outcome)
         )
         becomes, why = _after(judgement, gap_s)
         must_disable = ""
@@ -237,4 +244,3 @@ def _seconds_of(retry_after: str | None) -> float | None:
     if not retry_after or not retry_after.isascii() or not retry_after.isdigit() or len(retry_after) > 9:
         return None
     return float(retry_after)
-

@@ -8,6 +8,7 @@ from safelight.api.admin.accounts import AdminAccounts
 from safelight.api.admin.keeper import Keeper
 from safelight.api.admin.records import Records
 from safelight.api.admin.tasks import AdminTasks
+from safelight.api.admin.webhooks import AdminWebhooks
 from safelight.api.parts import ApiParts
 
 
@@ -17,3 +18,4 @@ def add_admin_routes(app: FastAPI, parts: ApiParts) -> None:
     AdminTasks(parts, keeper).add_to(app)
     Records(parts, keeper).add_to(app)
     AdminAccounts(parts, keeper).add_to(app)
+    AdminWebhooks(parts, keeper).add_to(app)
