@@ -7,7 +7,9 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, Self
+from unittest import mock
 from uuid import UUID
 
 from aiohttp import web
@@ -36,9 +38,16 @@ class Told:
         found: dict[str, Any] = json.loads(self.body)
         return found
 
-    def verified(self, secret: str) -> Any:
-        """What the official library makes of it."""
-        return Webhook(secret).verify(self.body, self.headers)
+    def verified(self, secret: str, *, later_s: float = 0) -> Any:
+        """What the official library makes of it; `later_s` is by how much a test has moved the database's clock."""
+
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Self:
+                return super().now(tz) + timedelta(seconds=later_s)
+
+        with mock.patch("standardwebhooks.webhooks.datetime", Later):
+            return Webhook(secret).verify(self.body, self.headers)
 
 
 @dataclass(frozen=True)
