@@ -17,7 +17,7 @@ from standardwebhooks.webhooks import Webhook
 
 from safelight.domain.webhook import Outcome
 from safelight.lifecycle.endpoints import Secret
-from tests.world import World
+from tests.world import Server, World, running_world
 
 
 @dataclass(frozen=True)
@@ -157,3 +157,13 @@ class Mailroom:
             "SELECT *, wake_at = 'infinity' AS sleeps FROM webhook_endpoints WHERE id = $1", endpoint_id
         )
         return dict(row)
+
+
+@contextlib.asynccontextmanager
+async def running_mailroom(server: Server, **settings: Any) -> AsyncIterator[Mailroom]:
+    """A world whose customers may be told at one receiver of this machine."""
+    async with (
+        running_receiver() as receiver,
+        running_world(server, allowed_origins=(receiver.origin,), **settings) as world,
+    ):
+        yield Mailroom(world, receiver)

@@ -22,7 +22,7 @@ def receive() -> tuple[str, int]:
     """Verify the raw bytes before anything is parsed; an id that came before is only answered."""
     secrets = os.environ["SAFELIGHT_WEBHOOK_SECRETS"].split(",")
     try:
-        event = verify_webhook(request.headers, request.get_data(), secrets)  # type: ignore[arg-type]  # it behaves as a mapping
+        event = verify_webhook(dict(request.headers), request.get_data(), secrets)
     except WebhookRejected:
         abort(400)
     if event.id not in seen:

@@ -163,10 +163,10 @@ class Graph:
             self.check,
             self.archive,
             self.sweep,
-            uploads=self.uploads,
             retention=self.retention,
             notify=self.notify,
             rounds=[
+                ("expire", self.settings.sweep_interval_s, self.uploads.expire),
                 ("gone", self.settings.sweep_interval_s, self.gone.tend),
                 ("alert", ALERT_ROUND_S, self.alerts.tell),
                 ("reconcile", RECONCILE_ROUND_S, self.reconcile.step),

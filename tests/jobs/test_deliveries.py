@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,16 +15,6 @@ from tests.receiver import Mailroom, Reply, running_receiver
 from tests.world import Server, running_world
 
 DEAD = 1_000
-
-
-@pytest.fixture
-async def mail(server: Server) -> AsyncIterator[Mailroom]:
-    """A world whose customers may be told at one receiver of this machine."""
-    async with (
-        running_receiver() as receiver,
-        running_world(server, allowed_origins=(receiver.origin,)) as world,
-    ):
-        yield Mailroom(world, receiver)
 
 
 async def until(condition: Callable[[], Any], timeout_s: float = 60.0) -> None:

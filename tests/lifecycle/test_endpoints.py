@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
@@ -15,21 +15,10 @@ from safelight.domain.sealing import Sealer
 from safelight.errors import RequestError
 from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.notify import Notify
-from tests.receiver import Mailroom, running_receiver
-from tests.world import Server, running_world
+from tests.receiver import Mailroom
 
 KEY = b"a sealing key of thirty-two byte"
 OURS = frozenset({parse_target("https://safelight.example").origin})
-
-
-@pytest.fixture
-async def mail(server: Server) -> AsyncIterator[Mailroom]:
-    """A world whose customers may be told at one receiver of this machine."""
-    async with (
-        running_receiver() as receiver,
-        running_world(server, allowed_origins=(receiver.origin,)) as world,
-    ):
-        yield Mailroom(world, receiver)
 
 
 async def lead_inside(host: str, port: int) -> Sequence[str]:

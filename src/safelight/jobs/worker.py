@@ -19,7 +19,6 @@ from safelight.lifecycle.dispatch import Dispatch
 from safelight.lifecycle.notify import Notify
 from safelight.lifecycle.retention import Retention
 from safelight.lifecycle.sweep import Sweep
-from safelight.lifecycle.uploads import Uploads
 
 RENEW_S = 6.0
 """A third of a copy's lease: two renewals may fail before it ends."""
@@ -41,7 +40,6 @@ class Worker:
         archive: Archive,
         sweep: Sweep,
         *,
-        uploads: Uploads,
         retention: Retention,
         notify: Notify,
         rounds: Sequence[Round] = (),
@@ -49,7 +47,6 @@ class Worker:
         self._settings = context.settings
         self._archive = archive
         self._sweep = sweep
-        self._uploads = uploads
         self._retention = retention
         self._rounds = rounds
         self._notify = notify
@@ -84,7 +81,6 @@ class Worker:
         steps.append(repeat("mend", self._settings.sweep_interval_s, self._notify.tidy))
         steps.append(repeat("wake", self._settings.poll_interval_s, self._sweep.wake))
         steps.append(repeat("tidy", self._settings.sweep_interval_s, self._sweep.tidy))
-        steps.append(repeat("expire", self._settings.sweep_interval_s, self._uploads.expire))
         steps.append(repeat("retain", self._settings.retention_interval_s, self._retention.step))
         steps.append(repeat("prune", PRUNE_S, self._retention.prune))
         steps += [repeat(*each) for each in self._rounds]
