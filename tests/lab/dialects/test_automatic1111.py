@@ -130,7 +130,9 @@ async def test_with_a_wrong_password_the_scheme_is_told(visitor: Visitor) -> Non
 async def test_what_an_edit_does_to_its_picture_unasked_is_noted(
     visitor: Visitor, changes: dict[str, Any], flaws: list[str]
 ) -> None:
-    answered = await drawn(visitor, "img2img", **{"init_images": [PICTURE], "width": 64, "height": 64, **changes})
+    answered = await drawn(
+        visitor, "img2img", **{"init_images": [PICTURE], "width": 64, "height": 64, **changes}
+    )
     assert answered.status == 200
     assert (await visitor.item())["details"]["flaws"] == flaws
     assert "flaws" not in answered.body["parameters"]

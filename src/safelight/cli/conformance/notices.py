@@ -74,7 +74,9 @@ async def _genuine(bench: Workbench, way: Way) -> None:
     with known_words():
         update = await _last(bench, submission, attempt)
     if bench.features["notice_filter"]:
-        told = [await _read(bench, one) for one in bench.mailbox.at(bench.callback_path(submission.reference))]
+        told = [
+            await _read(bench, one) for one in bench.mailbox.at(bench.callback_path(submission.reference))
+        ]
         expect(all(one.status not in OPEN for one in told), "every change is told, where the end would do")
     if bench.capabilities.trust is Trust.HINT:
         return

@@ -17,7 +17,15 @@ from safelight.lab.dialects.dashscope.endpoints import (
     read_edit,
     read_message,
 )
-from safelight.lab.dialects.dashscope.words import ENDINGS, REFUSALS, VARIANTS, WORDS, fault_error, said, unknown
+from safelight.lab.dialects.dashscope.words import (
+    ENDINGS,
+    REFUSALS,
+    VARIANTS,
+    WORDS,
+    fault_error,
+    said,
+    unknown,
+)
 from safelight.lab.job import Job
 from safelight.lab.speech.call import Call
 from safelight.lab.speech.dialect import Dialect
