@@ -195,6 +195,8 @@ class Graph:
             review=self.review,
             administration=self.administration,
             endpoints=self.endpoints,
+            paces=context.paces,
+            routing=context.routing,
             providers=tuple(context.providers),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),

@@ -56,7 +56,7 @@ async def _known(bench: Workbench, *, by_prompt: bool) -> None:
             mine,
             wanted,
             is_complete=True,
-            read_token=lambda token, path=path, owner=owner: owner if token == path else None,  # type: ignore[misc]
+            read_token={path: owner}.get,
         )
         found = seen.record.provider_ref if seen.record else None
         expect((seen.sight, found) == (Sight.FOUND, attempt.provider_ref), f"it is {seen.sight} as {found}")
