@@ -46,9 +46,9 @@ class ApiParts:
     links: InputLinks
     review: Review
     administration: Administration
-    endpoints: Endpoints
     paces: Paces
     routing: Routing
+    endpoints: Endpoints
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

@@ -25,7 +25,7 @@ from safelight.domain.news import AttemptOutcome
 from safelight.domain.routes import Place
 from safelight.domain.task import UPSTREAM, WAITING, ReviewReason, State, is_terminal, may_move
 from safelight.errors import LedgerError
-from safelight.telemetry import FINDINGS, MOVES, REROUTES, REVIEWS
+from safelight.telemetry import FINDINGS, MOVES, REROUTES, REVIEWS, point
 
 log = structlog.get_logger()
 
@@ -231,11 +231,13 @@ class Changes:
             for kind, task_id in await findings.insert_findings(connection, self._findings):
                 FINDINGS.labels(kind).inc()
                 log.warning("finding", kind=kind, task_id=str(task_id))
+        point("before_enqueue")
         if self._has_copies:
             await enqueue_copying(connection)
         await enqueue_unstaging(connection, self._staged)
         if self._freed:
             await enqueue_permits(connection, await providers_with_due_tasks(connection, sorted(self._freed)))
+        point("after_enqueue")
 
     def _work(self, task_id: UUID) -> _Working:
         work = self._working.get(task_id)

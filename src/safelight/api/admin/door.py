@@ -19,5 +19,5 @@ def add_admin_routes(app: FastAPI, parts: ApiParts) -> None:
     AdminTasks(parts, keeper).add_to(app)
     Records(parts, keeper).add_to(app)
     AdminAccounts(parts, keeper).add_to(app)
-    AdminWebhooks(parts, keeper).add_to(app)
     Figures(parts, keeper).add_to(app)
+    AdminWebhooks(parts, keeper).add_to(app)
