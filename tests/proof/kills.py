@@ -10,7 +10,7 @@ from safelight.lifecycle.checks import CHECKS
 from tests.proof.report import LayerReport, Size
 
 STRIKES = {Size.CI: 10, Size.PROVE: 30, Size.RELEASE: 300}
-MINUTES = {Size.CI: 0.5, Size.PROVE: 1.5, Size.RELEASE: 10.0}
+MINUTES = {Size.CI: 0.5, Size.PROVE: 1.0, Size.RELEASE: 10.0}
 """Of one rehearsal; there are as many as it takes, each on an installation of its own."""
 MOST_IDLE = 3
 """Rehearsals in a row in which nothing could be struck, before that itself is the failure."""
@@ -22,7 +22,7 @@ ROUNDS: tuple[tuple[Fault, ...], ...] = (
 """What goes wrong in one rehearsal and the next: blows against processes, beside an upstream in a mood."""
 STRUCK = (Fault.KILLS, Fault.PAUSES, Fault.DATABASE)
 """What counts: a process that was killed or stopped."""
-GAP_S = (0.5, 3.0)
+GAP_S = (0.5, 2.0)
 RATE = 3.0
 
 
