@@ -110,14 +110,16 @@ DUPLICATE = {
 }  # fmt: skip
 
 
+NO_FILTER = ("after", "after_at", "before", "kind", "reason", "verdict", "states", "state", "model")
+
+
 def values_of(grown: Grown) -> dict[str, Any]:
     """A sensible value for every parameter that the statements have."""
     running = [UUID(found) for found in grown.samples["running"][:16]]
     moves = [{"id": str(found), "version": 3, "source": "running"} for found in running]
     numbers = [{"task_id": str(found), "number": 1} for found in running]
-    left_out = ("after", "after_at", "before", "kind", "model", "reason", "state", "verdict", "states")
     return {
-        **dict.fromkeys(left_out),
+        **dict.fromkeys(NO_FILTER),
         "account_id": UUID(grown.ordinary_account),
         "account_ids": [UUID(grown.ordinary_account)] * 16,
         "after_number": 0,

@@ -92,6 +92,7 @@ class Advance:
     async def advance(self, news: News) -> Verdict:
         """Apply one piece of news; when this returns its effect (or its verdict) is committed."""
         verdict = await self._group.do(news)
+        point("after_advance_commit")
         NEWS.labels(news.origin, verdict).inc()
         return verdict
 

@@ -124,5 +124,7 @@ class Receive:
         async with self._context.database.transaction() as connection:
             if update.provider_ref is not None and await inbox.has_room_for_unmatched(connection):
                 await inbox.insert_callbacks(connection, [row])
+            point("before_unmatched_commit")
+        point("after_unmatched_commit")
         self._log("callback_unmatched", provider_name)
         return Verdict.UNKNOWN
