@@ -20,6 +20,7 @@ GROUPS = [
     "submit",
     "tasks",
     "batch",
+    "webhooks",
     "credits",
     "keys",
     "reconcile",

@@ -14,6 +14,7 @@ from safelight.api.auth import Doorkeeper
 from safelight.api.batches import Batches
 from safelight.api.callbacks import Callbacks
 from safelight.api.catalog import Models
+from safelight.api.deliveries import Deliveries
 from safelight.api.described import DescribedApp
 from safelight.api.envelope import Envelope
 from safelight.api.events import Events
@@ -27,6 +28,7 @@ from safelight.api.routes import Route
 from safelight.api.tasks import Tasks
 from safelight.api.uploads import Uploads
 from safelight.api.waiting import Waiting
+from safelight.api.webhooks import Webhooks
 from safelight.lifecycle.live import Live
 
 
@@ -62,5 +64,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     Health(parts).add_to(app)
     Account(parts, doorkeeper).add_to(app)
     Models(parts, doorkeeper).add_to(app)
+    Webhooks(parts, doorkeeper).add_to(app)
+    Deliveries(parts, doorkeeper).add_to(app)
     add_admin_routes(app, parts)
     return app

@@ -24,6 +24,7 @@ from safelight.client.values import (
     Task,
     Upload,
 )
+from safelight.client.webhooks import WebhookEvent, WebhookRejected, verify_webhook
 
 __all__ = [
     "ApiError",
@@ -47,4 +48,7 @@ __all__ = [
     "Task",
     "TaskFields",
     "Upload",
+    "WebhookEvent",
+    "WebhookRejected",
+    "verify_webhook",
 ]

@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from safelight.client.checks import checked, checked_key, new_key, reading
+from safelight.client.checks import checked_key, new_key, reading
 from safelight.client.errors import DownloadError, ServiceUnreachable
 from safelight.client.exchange import LOST, Call, Exchange
 from safelight.client.files import mode_of
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gaps_between_looks
-from safelight.client.values import Batch, BatchItem, BatchReceipt, Page
+from safelight.client.values import Batch, BatchItem, BatchReceipt, Page, checked_id
 
 PATIENCE_S = 120.0
 SUBMIT_TIMEOUT_S = 600.0
@@ -67,7 +67,7 @@ class BatchCalls:
 
     async def get_batch(self, batch_id: str) -> Batch:
         """One batch as it stands now."""
-        answer = await self._exchange.ask(Call("GET", f"/v1/batches/{checked(batch_id)}", TEMPORARY))
+        answer = await self._exchange.ask(Call("GET", f"/v1/batches/{checked_id(batch_id)}", TEMPORARY))
         with reading(answer):
             return Batch.of(answer.body)
 
@@ -81,7 +81,9 @@ class BatchCalls:
 
     async def cancel_batch(self, batch_id: str) -> Batch:
         """Take back what has not begun, and ask for the rest; what is ready stays."""
-        call = Call("POST", f"/v1/batches/{checked(batch_id)}/cancel", TEMPORARY, timeout_s=SUBMIT_TIMEOUT_S)
+        call = Call(
+            "POST", f"/v1/batches/{checked_id(batch_id)}/cancel", TEMPORARY, timeout_s=SUBMIT_TIMEOUT_S
+        )
         answer = await self._exchange.ask(call)
         with reading(answer):
             return Batch.of(answer.body)
@@ -118,7 +120,7 @@ class BatchCalls:
     async def batch_results(self, batch_id: str) -> AsyncIterator[BatchItem]:
         """Every item in order, with its task, or why there is none."""
         try:
-            path = f"/v1/batches/{checked(batch_id)}/results"
+            path = f"/v1/batches/{checked_id(batch_id)}/results"
             async with self._exchange.stream(path, most_line=4 * 1024 * 1024) as response:
                 while line := await response.content.readline():
                     yield BatchItem.of(json.loads(line))
@@ -138,7 +140,7 @@ class BatchCalls:
         try:
             with os.fdopen(handle, "wb") as file:
                 os.fchmod(file.fileno(), await asyncio.to_thread(mode_of, path))
-                where = f"/v1/batches/{checked(batch_id)}/results"
+                where = f"/v1/batches/{checked_id(batch_id)}/results"
                 async with self._exchange.stream(where, params={"format": "zip"}) as response:
                     async for piece in response.content.iter_chunked(PIECE):
                         await asyncio.to_thread(file.write, piece)

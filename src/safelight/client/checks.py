@@ -1,4 +1,4 @@
-"""What is looked at on this side of the wire: ids, keys, and whether an answer has its fields."""
+"""What is looked at on this side of the wire: keys, and whether an answer has its fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from safelight.client.errors import ApiError
 from safelight.client.exchange import Answer, unreadable
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 def new_key() -> str:
@@ -24,13 +23,6 @@ def checked_key(key: str) -> str:
     if not _KEY.fullmatch(key):
         raise ApiError(400, "idempotency-key-invalid", "A key is 1 to 255 printable ASCII characters.")
     return key
-
-
-def checked(identifier: str) -> str:
-    """An id that cannot leave its place in the path; none of ours looks otherwise."""
-    if not _ID.fullmatch(identifier):
-        raise ApiError(404, "not-found", f"{identifier!r} is not an id.")
-    return identifier
 
 
 @contextlib.contextmanager

@@ -6,19 +6,21 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from safelight.client.batches import BatchCalls
-from safelight.client.checks import checked, checked_key, new_key, reading
+from safelight.client.checks import checked_key, new_key, reading
+from safelight.client.endpoints import WebhookEndpoints
 from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
 from safelight.client.exchange import LOST, Answer, Call, Exchange
 from safelight.client.files import replace_file
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
 from safelight.client.pictures import Picture, is_name, media_type_of, read_picture
 from safelight.client.streams import Bell, read_events
-from safelight.client.values import Asset, Balance, Event, Page, Receipt, Task, Upload
+from safelight.client.values import Asset, Balance, Event, Page, Receipt, Task, Upload, checked_id
 
 PATIENCE_S = 120.0
 """How long `watch` bears a service that does not answer: a restart takes seconds."""
@@ -52,6 +54,7 @@ class AsyncClient(BatchCalls):
 
     def __init__(self, base_url: str, api_key: str) -> None:
         self._exchange = Exchange(base_url, api_key)
+        self.webhooks = WebhookEndpoints(self._exchange)
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,15 +125,24 @@ class AsyncClient(BatchCalls):
 
     async def get(self, task_id: str) -> Task:
         """One task as it stands now."""
-        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{checked(task_id)}", TEMPORARY))
+        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{checked_id(task_id)}", TEMPORARY))
         with reading(answer):
             return Task.of(answer.body)
 
     async def list(
-        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        status: str | None = None,
+        updated_since: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> Page[Task]:
-        """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`."""
-        answer = await self._list("/v1/tasks", status=status, cursor=cursor, limit=limit)
+        """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`.
+
+        With `updated_since` those alone that were made or have ended since then: what a lost webhook would have told.
+        """
+        since = updated_since.isoformat() if updated_since else None
+        answer = await self._list("/v1/tasks", status=status, updated_since=since, cursor=cursor, limit=limit)
         with reading(answer):
             return Page(tuple(Task.of(item) for item in answer.body["data"]), answer.body["next_cursor"])
 
@@ -140,7 +152,7 @@ class AsyncClient(BatchCalls):
         Raises:
             ApiError: 409, it is being saved or has ended.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked(task_id)}/cancel", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked_id(task_id)}/cancel", TEMPORARY))
         return await self.get(task_id)
 
     async def erase(self, task_id: str) -> Task:
@@ -149,7 +161,7 @@ class AsyncClient(BatchCalls):
         Raises:
             ApiError: 409, it has not ended yet.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked(task_id)}/erase", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked_id(task_id)}/erase", TEMPORARY))
         return await self.get(task_id)
 
     async def watch(self, task_id: str) -> AsyncIterator[Task]:
@@ -173,7 +185,7 @@ class AsyncClient(BatchCalls):
                     yield task
                     if task.is_finished:
                         return
-                bell = bell or Bell(self._exchange, checked(task_id))
+                bell = bell or Bell(self._exchange, checked_id(task_id))
                 await bell.wait(gap)
         finally:
             if bell is not None:
@@ -185,7 +197,7 @@ class AsyncClient(BatchCalls):
         A stream that breaks off is opened again, and nothing is missed or told twice. An event of the kind `reset`
         says that some after your last one are gone, because it is older than a day: list your tasks.
         """
-        path = "/v1/events" if task_id is None else f"/v1/tasks/{checked(task_id)}/events"
+        path = "/v1/events" if task_id is None else f"/v1/tasks/{checked_id(task_id)}/events"
         async for event in read_events(self._exchange, path, after=after):
             yield event
 
@@ -225,7 +237,7 @@ class AsyncClient(BatchCalls):
         while True:
             tries += 1
             try:
-                path = f"/v1/assets/{checked(asset.id)}"
+                path = f"/v1/assets/{checked_id(asset.id)}"
                 data = await self._exchange.fetch(path, most_bytes=asset.bytes)
                 if hashlib.sha256(data).hexdigest() == asset.sha256.lower():
                     return data

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from safelight.assets.store import AssetStore, thumbnail_key
-from safelight.db import admin, batches, live, retention, tasks
+from safelight.db import admin, batches, live, outbox, retention, tasks
 from safelight.db.database import Database
 from safelight.db.queue import prune_queue
 from safelight.db.retention import DoomedAsset
@@ -51,6 +51,7 @@ class Retention:
         await self._drop_receipts()
         await self._drop_live()
         await self._forget_batches()
+        await self._drop_deliveries()
 
     async def prune(self) -> None:
         """Once a day: what the queue wrote down for itself, answers to operators, and bytes that nobody owns."""
@@ -118,6 +119,19 @@ class Retention:
                 await batches.forget_batches(connection, keep_days=settings.keep_receipts_days)
             if settings.keep_tasks_days:
                 await batches.drop_refusals(connection, keep_days=settings.keep_tasks_days)
+
+    async def _drop_deliveries(self) -> None:
+        """Webhook events go by their own age, with their deliveries and tries; none that is still on its way."""
+        if not await self._lease("deliveries"):
+            return
+        keep_days = self._settings.keep_deliveries_days
+        try:
+            for _ in range(BATCHES_A_PASS):
+                async with self._database.transaction() as connection:
+                    if await outbox.drop_events(connection, keep_days=keep_days, room=BATCH) < BATCH:
+                        return
+        finally:
+            await self._free("deliveries")
 
     async def _lease(self, kind: str) -> bool:
         async with self._database.connection() as connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from safelight.cli.conformance.streams import stream_cases
 from safelight.cli.conformance.submits import submit_cases
 from safelight.cli.conformance.tellings import telling_cases
 from safelight.cli.conformance.workbench import Nonconformity, Workbench
-from safelight.errors import ConfigurationError
+from safelight.errors import ConfigurationError, SafelightError
 from safelight.lab.child import start_lab
 from safelight.lab.dialects import dialect_names
 from safelight.providers.declaration import Declaration
@@ -91,19 +91,23 @@ async def read_dialect(session: aiohttp.ClientSession, lab_url: str, name: str) 
     return found
 
 
-def cases_of(bench: Workbench) -> Iterator[Case]:
-    """Every case that applies, in the order of an attempt's life."""
-    for chapter in CHAPTERS:
+def cases_of(bench: Workbench, first: Sequence[Chapter] = ()) -> Iterator[Case]:
+    """Every case that applies, in the order of an attempt's life but for the chapters that come first."""
+    for chapter in (*first, *(one for one in CHAPTERS if one not in first)):
         yield from chapter(bench)
 
 
 async def run_cases(
-    bench: Workbench, *, until_fault: bool = False, tell: Callable[[Verdict], None] | None = None
+    bench: Workbench,
+    *,
+    until_fault: bool = False,
+    first: Sequence[Chapter] = (),
+    tell: Callable[[Verdict], None] | None = None,
 ) -> list[Verdict]:
     """Run every case, and look at the end whether a secret was told anywhere."""
     verdicts: list[Verdict] = []
     with capture_logs() as logs:
-        for case in cases_of(bench):
+        for case in cases_of(bench, first):
             verdict = await run_case(case)
             verdicts.append(verdict)
             if tell is not None:
@@ -125,6 +129,8 @@ async def run_case(case: Case) -> Verdict:
         return Verdict(case.name, str(fault))
     except TimeoutError:
         return Verdict(case.name, f"takes longer than {CASE_WITHIN_S:.0f} s")
+    except SafelightError as error:
+        return Verdict(case.name, f"breaks: {error}")
     return Verdict(case.name)
 
 
