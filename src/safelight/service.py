@@ -134,12 +134,8 @@ class Graph:
         self.gone = Gone(
             self.context, self.advance, self.settle, Looks(self.context, self.advance, self.dispatch)
         )
-        attach = Attach(
-            self.context.store,
-            self.context.pictures,
-            self.context.fetcher,
-            max_bytes=settings.max_asset_bytes,
-        )
+        store, pictures, fetcher = self.context.store, self.context.pictures, self.context.fetcher
+        attach = Attach(store, pictures, fetcher, max_bytes=settings.max_asset_bytes)
         self.review = Review(database, attach, routing, start_by_s=settings.start_by_s)
         self.administration = Administration(database, pepper_of(secret), admin_pepper_of(secret))
         self.alerts = Alerts(database, settings)
