@@ -13,6 +13,7 @@ from safelight.api.assets import Assets
 from safelight.api.auth import Doorkeeper
 from safelight.api.callbacks import Callbacks
 from safelight.api.catalog import Models
+from safelight.api.deliveries import Deliveries
 from safelight.api.described import DescribedApp
 from safelight.api.envelope import Envelope
 from safelight.api.health import Health
@@ -25,6 +26,7 @@ from safelight.api.routes import Route
 from safelight.api.tasks import Tasks
 from safelight.api.uploads import Uploads
 from safelight.api.waiting import Waiting
+from safelight.api.webhooks import Webhooks
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -56,5 +58,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     Health(parts).add_to(app)
     Account(parts, doorkeeper).add_to(app)
     Models(parts, doorkeeper).add_to(app)
+    Webhooks(parts, doorkeeper).add_to(app)
+    Deliveries(parts, doorkeeper).add_to(app)
     add_admin_routes(app, parts)
     return app

@@ -36,7 +36,7 @@ MAX_DECODE_TRIES = 3
 """Decodes after which a picture that keeps killing its worker is given up."""
 STORAGE_PATIENCE_S = 3_600.0
 """How long our own storage may fail before a person looks at the task."""
-STALE_SOURCE = frozenset({"expired", "address_refused", "bad_url", "unreachable"})
+STALE_SOURCE = frozenset({"expired", "address_refused", "bad_url", "unreachable", "tls"})
 """Failures of a copy after which the provider is asked for a fresh URL."""
 RESULT_LOST = Failure(FailureClass.UPSTREAM_FAULT, "result_lost")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import structlog
 from safelight.db import findings, ledger, tasks
 from safelight.db.queue import (
     enqueue_copying,
+    enqueue_delivering,
     enqueue_permits,
     enqueue_unstaging,
     providers_with_due_tasks,
@@ -219,7 +220,10 @@ class Changes:
         for moves in self._moves:
             _expect(await tasks.move(connection, moves), moves)
         if self._settlements:
-            _expect(await ledger.settle(connection, self._settlements), self._settlements)
+            settled = await ledger.settle(connection, self._settlements)
+            _expect(settled.keys(), self._settlements)
+            if any(settled.values()):
+                await enqueue_delivering(connection)
         for notes in _rounds(self._progress, ("id",)):
             versioned = [{**note, "version": self._work(note["id"]).version} for note in notes]
             await tasks.note_progress(connection, versioned)
@@ -261,7 +265,7 @@ class Changes:
         work.steps += 1
 
 
-def _expect(moved: set[UUID], items: Sequence[dict[str, Any]]) -> None:
+def _expect(moved: Set[UUID], items: Sequence[dict[str, Any]]) -> None:
     missing = {item["id"] for item in items} - moved
     if missing:
         raise LedgerError(f"{len(missing)} locked tasks did not move as decided")
