@@ -41,6 +41,7 @@ from safelight.lifecycle.advance import Advance
 from safelight.lifecycle.alert import Alerts
 from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.batches import Batches
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
@@ -154,6 +155,7 @@ class Graph:
         self.retention = Retention(database, self.context.store, settings)
         # A fetcher of their own: customers may not reach the origins of results, such as the lab.
         self._input_fetcher = Fetcher(settings.allowed_origins, limits=limits_of_inputs(settings))
+        self.batches = Batches(database, settings, routing)
         self.inputs = Inputs(self.uploads, self._input_fetcher, settings, providers)
 
     def worker(self) -> Worker:
@@ -169,6 +171,7 @@ class Graph:
             rounds=[
                 ("expire", self.settings.sweep_interval_s, self.uploads.expire),
                 ("gone", self.settings.sweep_interval_s, self.gone.tend),
+                ("batches", self.settings.sweep_interval_s, self.batches.step),
                 ("alert", ALERT_ROUND_S, self.alerts.tell),
                 ("reconcile", RECONCILE_ROUND_S, self.reconcile.step),
                 ("watch", WATCH_ROUND_S, self.watch.step),
@@ -183,6 +186,7 @@ class Graph:
             database=self.database,
             catalog=context.catalog,
             accept=Accept(self.database, self.settings, context.routing),
+            batches=self.batches,
             cancel=Cancel(self.database),
             erase=Erase(self.database, context.store),
             receive=self.receive,

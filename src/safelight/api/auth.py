@@ -33,6 +33,7 @@ class _Known:
 @dataclass(slots=True)
 class _Pass:
     account_id: UUID
+    key_id: str
     until: float
 
 
@@ -61,6 +62,10 @@ class Doorkeeper:
         Raises:
             RequestError: 401 for whatever is wrong with the key, 429 over a limit.
         """
+        return (await self.admit_key(scope, headers))[0]
+
+    async def admit_key(self, scope: Scope, headers: Headers | None = None) -> tuple[UUID, str]:
+        """As `admit`, with the id of the key: for what stays open after the answer has begun."""
         authorization = (headers or headers_of(scope)).get(b"authorization", b"")
         # By a digest, not by the key: a look-up takes as long for one wrong key as for another.
         digest = hashlib.sha256(authorization).digest()
@@ -73,24 +78,29 @@ class Doorkeeper:
         wait_s = self.requests.take(held.account_id)
         if wait_s:
             raise too_often(wait_s)
-        return held.account_id
+        return held.account_id, held.key_id
 
     async def _check(self, scope: Scope, authorization: bytes) -> _Pass:
         key = _key_of(authorization)
         if key is None:
-            raise self._refusal(scope)
+            raise self.refusal(scope)
         known = self._known.get(key.id)
-        if known is None and self.failures.wait_s(address_of(scope)):
-            raise self._refusal(scope)
+        if known is None and self.is_guessing(scope):
+            raise self.refusal(scope)
         if known is None or known.until <= monotonic():
             known = await self._read(key.id) or _NOBODY
         # Compared for an unknown id too, so that the time taken does not tell which ids exist.
         is_right = is_secret(self.pepper, key.secret, known.row.secret_hash)
         if not is_right or known.row.revoked_at is not None:
-            raise self._refusal(scope)
-        return _Pass(known.row.account_id, known.until)
+            raise self.refusal(scope)
+        return _Pass(known.row.account_id, key.id, known.until)
 
-    def _refusal(self, scope: Scope) -> RequestError:
+    def is_guessing(self, scope: Scope) -> bool:
+        """Whether this address has shown so many wrong keys that another one is not even looked at."""
+        return self.failures.wait_s(address_of(scope)) > 0.0
+
+    def refusal(self, scope: Scope) -> RequestError:
+        """The answer to a wrong key; it counts against the caller's address."""
         wait_s = self.failures.take(address_of(scope))
         return (
             too_often(wait_s) if wait_s else RequestError(401, "unauthorized", "A valid API key is needed.")
