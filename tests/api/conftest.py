@@ -26,6 +26,7 @@ from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
 from safelight.lifecycle.routing import Routing
+from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 from tests.api.door import ADMIN_PEPPER, PEPPER, Door, FakeReceive, running_door
@@ -116,6 +117,7 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
             start_by_s=settings.start_by_s,
         ),
         administration=Administration(database, PEPPER, ADMIN_PEPPER),
+        sessions=Sessions(database, PEPPER),
         providers=("studio",),
         pepper=PEPPER,
         is_ready=is_ready,

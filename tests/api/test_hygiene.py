@@ -129,6 +129,9 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("POST", "/v1/images/edits/async"),
         ("GET", "/v1/images/tasks/{id}"),
         ("GET", "/v1/models"),
+        ("POST", "/v1/session"),
+        ("GET", "/v1/session"),
+        ("DELETE", "/v1/session"),
         ("GET", "/v1/balance"),
         ("GET", "/v1/entries"),
         ("POST", "/callbacks/{provider}"),
@@ -136,6 +139,9 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("GET", "/healthz"),
         ("GET", "/readyz"),
         ("GET", "/metrics"),
+        ("POST", "/admin/session"),
+        ("GET", "/admin/session"),
+        ("DELETE", "/admin/session"),
         *ADMIN_ROUTES,
     }
     submit = document["paths"]["/v1/tasks"]["post"]

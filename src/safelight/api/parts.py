@@ -17,6 +17,7 @@ from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
+from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 
@@ -43,6 +44,7 @@ class ApiParts:
     links: InputLinks
     review: Review
     administration: Administration
+    sessions: Sessions
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

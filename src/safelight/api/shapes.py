@@ -181,6 +181,23 @@ class EntryList(BaseModel):
     next_cursor: str | None
 
 
+class SessionBody(BaseModel):
+    """What opens a session besides a key in the header."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ticket: str = Field("", description="Of a one-time link.")
+
+
+class Session(BaseModel):
+    """Who is signed in."""
+
+    id: str = Field(description="Of the account; at the operators' door, of the admin key.")
+    name: str
+    csrf_token: str = Field(description="Every change in this session sends it as X-CSRF-Token.")
+    expires_at: datetime
+
+
 class FieldFault(BaseModel):
     """What is wrong with one field."""
 
@@ -201,5 +218,6 @@ class Problem(BaseModel):
 
 
 SHAPES: tuple[type[BaseModel], ...] = (
-    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, Problem,
+    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, SessionBody, Session,
+    Problem,
 )  # fmt: skip

@@ -20,6 +20,7 @@ from safelight.cli import (
     reconcile,
     review,
     serving,
+    studio,
     submit,
     tasks,
 )
@@ -59,6 +60,7 @@ def main(
 
 
 app.add_typer(serving.commands)
+app.add_typer(studio.commands)
 app.add_typer(lab.commands)
 app.add_typer(submit.commands)
 app.add_typer(tasks.commands, name="tasks")
