@@ -1,10 +1,12 @@
 /** What this browser remembers. Storage may be full or forbidden: then a page works on without memory. */
 
-export function remember(name: string, value: string): void {
+/** False if it could not be kept. */
+export function remember(name: string, value: string): boolean {
   try {
     localStorage.setItem(`safelight.${name}`, value)
+    return true
   } catch {
-    // Nothing depends on it but comfort; the outbox checks for itself what was kept.
+    return false
   }
 }
 
