@@ -12,7 +12,7 @@ import { submit } from "../tasks/outbox"
 import { shelf } from "../tasks/shelf"
 import { bodyOfTask, wishOfTask } from "../tasks/wish"
 import classes from "./Lightbox.module.css"
-import { fileNameOf, type Picture, picturesOf, sourceOf } from "./pictures"
+import { type Picture, picturesOf, sourceOf } from "./pictures"
 
 /** One picture as large as the window, with what it was made from, and the ones beside it. */
 export function Lightbox({ assetId }: { assetId: string }) {
@@ -121,7 +121,7 @@ function About({ picture }: { picture: Picture }) {
           <Button
             component="a"
             href={sourceOf(picture)}
-            download={fileNameOf(picture)}
+            download
             leftSection={<Icon name="download" size={16} />}
           >
             {words.lightbox.download}
