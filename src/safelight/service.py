@@ -186,6 +186,8 @@ class Graph:
             signer=UrlSigner(derive_key(self.secret, "asset links"), key_id="1"),
             review=self.review,
             administration=self.administration,
+            paces=context.paces,
+            routing=context.routing,
             sessions=self.sessions,
             providers=tuple(context.providers),
             pepper=pepper_of(self.secret),

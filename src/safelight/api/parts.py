@@ -14,9 +14,11 @@ from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.inputs import Inputs
+from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
+from safelight.lifecycle.routing import Routing
 from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
@@ -44,6 +46,8 @@ class ApiParts:
     links: InputLinks
     review: Review
     administration: Administration
+    paces: Paces
+    routing: Routing
     sessions: Sessions
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
