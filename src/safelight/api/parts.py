@@ -13,6 +13,7 @@ from safelight.db.database import Database
 from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
+from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
@@ -48,6 +49,7 @@ class ApiParts:
     administration: Administration
     paces: Paces
     routing: Routing
+    endpoints: Endpoints
     sessions: Sessions
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
