@@ -91,9 +91,9 @@ class Studio:
         await expect(self.prompt).to_be_visible()
 
     async def develop(self, prompt: str) -> None:
-        """Submit a prompt."""
+        """Submit a prompt, in whatever language the page speaks."""
         await self.prompt.fill(prompt)
-        await self.page.get_by_role("button", name="Develop").click()
+        await self.page.locator("button[type=submit][aria-disabled=false]").click()
         await expect(self.prompt).to_have_value("")
 
     async def wait_for_pictures(self, count: int) -> None:
