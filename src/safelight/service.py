@@ -83,6 +83,41 @@ LAB_PAUSE_S = 0.5
 Announce = Callable[[str], None]
 
 
+def make_context(
+    settings: Settings,
+    database: Database,
+    secret: bytes,
+    session: aiohttp.ClientSession,
+    upstreams: Upstreams,
+) -> Context:
+    """What every verb needs, made of what is enabled."""
+    catalog = upstreams.catalog
+    providers = {key.name: make_provider(key, session) for key in upstreams.keys}
+    routing = Routing(catalog, upstreams.names)
+    return Context(
+        settings=settings,
+        database=database,
+        providers=providers,
+        catalog=catalog,
+        store=open_store_of(settings),
+        fetcher=Fetcher(
+            (*settings.allowed_origins, *upstreams.origins),
+            limits=FetchLimits(max_bytes=settings.max_asset_bytes),
+        ),
+        pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
+        tokens=CallbackTokens(secret),
+        links=InputLinks(derive_key(secret, "input links")),
+        paces=Paces(
+            catalog,
+            providers,
+            routing,
+            has_public_url=settings.public_url is not None,
+            observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
+        ),
+        routing=routing,
+    )
+
+
 class Graph:
     """Every object of one process, wired; nothing runs yet.
 
@@ -102,31 +137,8 @@ class Graph:
         self.database = database
         self.secret = secret
         upstreams = upstreams or read_upstreams(settings)
-        catalog = upstreams.catalog
-        providers = {key.name: make_provider(key, session) for key in upstreams.keys}
-        routing = Routing(catalog, upstreams.names)
-        self.context = Context(
-            settings=settings,
-            database=database,
-            providers=providers,
-            catalog=catalog,
-            store=open_store_of(settings),
-            fetcher=Fetcher(
-                (*settings.allowed_origins, *upstreams.origins),
-                limits=FetchLimits(max_bytes=settings.max_asset_bytes),
-            ),
-            pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
-            tokens=CallbackTokens(secret),
-            links=InputLinks(derive_key(secret, "input links")),
-            paces=Paces(
-                catalog,
-                providers,
-                routing,
-                has_public_url=settings.public_url is not None,
-                observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
-            ),
-            routing=routing,
-        )
+        self.context = make_context(settings, database, secret, session, upstreams)
+        routing, providers = self.context.routing, self.context.providers
         self.advance = Advance(self.context)
         self.settle = Settle(database)
         self.dispatch = Dispatch(self.context, self.advance)
