@@ -187,6 +187,8 @@ class Graph:
             review=self.review,
             administration=self.administration,
             sessions=self.sessions,
+            paces=context.paces,
+            routing=context.routing,
             providers=tuple(context.providers),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),

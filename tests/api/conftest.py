@@ -22,6 +22,7 @@ from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.attach import Attach
 from safelight.lifecycle.inputs import Inputs
+from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
@@ -118,6 +119,8 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         ),
         administration=Administration(database, PEPPER, ADMIN_PEPPER),
         sessions=Sessions(database, PEPPER),
+        paces=Paces(CATALOG, {}, Routing(CATALOG, {}), has_public_url=False),
+        routing=Routing(CATALOG, {}),
         providers=("studio",),
         pepper=PEPPER,
         is_ready=is_ready,

@@ -19,17 +19,21 @@ NOBODY = "01a228d0-0000-7000-8000-000000000000"
 SESSION = "/admin/session"
 """Without anybody in it, it says just that: test_sessions.py."""
 ROUTES = [
+    ("GET", "/admin/figures"),
     ("GET", "/admin/reviews"),
+    ("GET", "/admin/tasks"),
     ("GET", "/admin/tasks/{id}"),
     ("POST", "/admin/tasks/{id}/decisions"),
     ("GET", "/admin/findings"),
     ("POST", "/admin/findings/{id}/resolve"),
     ("GET", "/admin/notices"),
     ("GET", "/admin/providers"),
+    ("GET", "/admin/reconciliations"),
     ("GET", "/admin/audit"),
     ("GET", "/admin/accounts"),
     ("POST", "/admin/accounts"),
     ("POST", "/admin/accounts/{id}/grants"),
+    ("GET", "/admin/accounts/{id}/entries"),
     ("GET", "/admin/accounts/{id}/keys"),
     ("POST", "/admin/accounts/{id}/keys"),
     ("POST", "/admin/keys/{id}/revoke"),

@@ -63,7 +63,28 @@ def test_the_list_has_every_provider_and_what_it_can_do(command: Command) -> Non
         "after a lost answer": "callback or a person",
         "does": "generate, edit",
         "models": 1,
+        "keys": 0,
     }
+
+
+def test_the_list_says_which_providers_are_set_up_here(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command.data_dir = tmp_path
+    monkeypatch.setenv("SAFELIGHT_PROVIDER_FAL_API_KEY", "one")
+    monkeypatch.setenv("SAFELIGHT_PROVIDER_FAL_API_KEY_2", "two")
+    assert command("providers", "new", "myrelay").code == 0
+    table = (
+        '[providers.myrelay]\nfile = "myrelay.toml"\nbase_url = "https://relay.example"\napi_key = "three"\n'
+    )
+    Path("safelight.toml").write_text(table)
+    keys = {row["provider"]: row["keys"] for row in command("providers", "list", "--json").json}
+    assert {name: count for name, count in keys.items() if count} == {"fal": 2, "myrelay": 1}
+    Path("safelight.toml").write_text("[providers.fall]\n")
+    said = command("providers", "list")
+    assert (said.code, said.out) == (2, "")
+    assert "is 'fal' meant?" in said.err
 
 
 def test_one_provider_says_how_it_is_enabled_and_what_it_makes(command: Command) -> None:

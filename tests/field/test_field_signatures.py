@@ -47,6 +47,19 @@ async def test_A03_a_backslash_in_a_text_and_an_escape_beside_it_stay_what_they_
     await assert_paid_once(scene, task_id)
 
 
+async def test_a_callback_without_its_signature_is_logged_with_the_names_of_what_came(
+    scene: Scene, logs: list[Line]
+) -> None:
+    task_id, record = await scene.drawn()
+    raw = json.dumps(record).encode()
+    for _ in range(20):
+        assert await scene.callback_lines(task_id, [b"X-Signatur: sha256=00", b"X-Trace: secret"], raw) == 401
+    (line,) = said(logs, "callback_rejected")
+    assert line["reason"] == "signature_missing"
+    assert {"x-signatur", "x-trace"} <= set(line["headers"])
+    assert "secret" not in str(logs)
+
+
 async def test_A04_a_strange_byte_in_the_signature_is_a_401_and_no_accident(
     scene: Scene, logs: list[Line]
 ) -> None:

@@ -16,7 +16,7 @@ AFTER = {
     "none": "callback or a person",
 }
 """How a lost answer is cleared up."""
-COLUMNS = ("provider", "written as", "answers", "callbacks", "after a lost answer", "does", "models")
+COLUMNS = ("provider", "written as", "answers", "callbacks", "after a lost answer", "does", "models", "keys")
 MODEL_COLUMNS = ("model", "does", "price", "pictures", "sizes", "retires")
 
 

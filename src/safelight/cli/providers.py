@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ import typer
 from safelight.cli.describing import COLUMNS, MODEL_COLUMNS, portrait, summary, words
 from safelight.cli.options import DATA_DIR_VARIABLE, AsJson
 from safelight.cli.output import clean, count_words, print_json, print_line, print_table
-from safelight.cli.running import FAILED, USAGE, fail, plain_errors, run
+from safelight.cli.running import FAILED, USAGE, fail, plain_errors, run, settings_of
 from safelight.cli.waiting import check_output
 
 if TYPE_CHECKING:
@@ -32,8 +33,20 @@ Source = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A provider, or
 
 @commands.command("list", short_help="Every provider with what it can do.")
 def list_providers(as_json: AsJson = False) -> None:
-    """List every provider that comes with safelight, with what it can do."""
-    rows = [summary(declaration) for declaration in _packaged()]
+    """List every provider with what it can do, and how many keys of it are set here; `safelight.toml` may add more."""
+    from safelight.upstreams import read_keys
+
+    settings = settings_of(None)
+    with plain_errors():
+        keys = read_keys(settings)
+    counts = Counter(key.declaration.name for key in keys)
+    declarations = {key.declaration.name: key.declaration for key in keys}
+    declarations |= {
+        declaration.name: declaration for declaration in _packaged() if declaration.name not in counts
+    }
+    rows = [
+        {**summary(declaration), "keys": counts[name]} for name, declaration in sorted(declarations.items())
+    ]
     if as_json:
         print_json(rows)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,25 @@ async def reviews(
     """At most `limit` tasks in review, oldest first."""
     rows = await _sql.list_reviews.rows(connection, after=after, room=limit, reason=reason, provider=provider)
     return _plain(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks are wanted; None is any. Stuck ones are open, and several looks in a row brought nothing new."""
+
+    state: str | None = None
+    account_id: UUID | None = None
+    model: str | None = None
+    provider: str | None = None
+    is_open: bool = False
+    is_stuck: bool = False
+
+
+async def tasks(
+    connection: Connection, wanted: TaskFilter, *, before: UUID | None = None, limit: int = 50
+) -> list[Row]:
+    """At most `limit` tasks of all accounts, newest first."""
+    return _plain(await _sql.list_tasks.rows(connection, before=before, room=limit, **asdict(wanted)))
 
 
 async def whole_task(connection: Connection, task_id: UUID) -> Row | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from datetime import datetime
 from uuid import UUID
 
 
@@ -14,6 +15,11 @@ def new_id() -> UUID:
     value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | secrets.randbits(12) << 64
     value |= 0b10 << 62 | secrets.randbits(62)
     return UUID(int=value)
+
+
+def first_id(moment: datetime) -> UUID:
+    """The least UUIDv7 of a moment's millisecond: whatever was made from then on has this id or a greater one."""
+    return UUID(int=(int(moment.timestamp() * 1000) & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | 0b10 << 62)
 
 
 def content_id(account_id: UUID, sha256: bytes) -> UUID:

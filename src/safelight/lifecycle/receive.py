@@ -54,7 +54,7 @@ class Receive:
         except CallbackRejected as rejected:
             label = provider_name if provider else "unknown"
             CALLBACKS.labels(label, rejected.reason).inc()
-            self._log_rejected(label, rejected.reason)
+            self._log_rejected(label, rejected.reason, headers)
             if provider is not None:
                 self._counts.add(provider_name, rejected.reason)
             raise
@@ -69,12 +69,22 @@ class Receive:
         """Write the counts that are still in hand."""
         await self._counts.aclose()
 
-    def _log_rejected(self, label: str, reason: str) -> None:
+    def _log_rejected(self, label: str, reason: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        if reason == "signature_missing":
+            # Which headers came shows at once whether a proxy dropped them or another scheme is in use.
+            names = sorted({name[:40].decode("ascii", "replace") for name, _ in headers[:40]})
+            self._log("callback_rejected", label, reason=reason, headers=names)
+        else:
+            self._log("callback_rejected", label, reason=reason)
+
+    def _log(self, event: str, label: str, *, reason: str = "", **fields: object) -> None:
         """All are counted; at most one a second of each kind is logged, so that a flood fills no disk."""
         now = time.monotonic()
-        if now - self._logged_at.get((label, reason), 0.0) >= LOG_GAP_S:
-            self._logged_at[(label, reason)] = now
-            log.warning("callback_rejected", provider=label, reason=reason)
+        kind = (label, reason or event)
+        if now - self._logged_at.get(kind, -LOG_GAP_S) >= LOG_GAP_S:
+            self._logged_at[kind] = now
+            known = {"reason": reason} if reason else {}
+            log.warning(event, provider=label, **known, **fields)
 
     async def _apply(
         self, provider: Provider, token: str | None, update: ProviderUpdate, body: bytes
@@ -83,7 +93,7 @@ class Receive:
             named = self._context.tokens.read(token)
             has_pictures = any(output.data for output in update.outputs)
             if named is None or (has_pictures and not await self._belongs(named, provider.name)):
-                log.warning("callback_unknown_token", provider=provider.name)
+                self._log("callback_unknown_token", provider.name)
                 return Verdict.UNKNOWN
         else:
             named = await self._find_by_ref(provider.name, update.provider_ref)
@@ -111,5 +121,5 @@ class Receive:
         async with self._context.database.transaction() as connection:
             if update.provider_ref is not None and await inbox.has_room_for_unmatched(connection):
                 await inbox.insert_callbacks(connection, [row])
-        log.warning("callback_unmatched", provider=provider_name)
+        self._log("callback_unmatched", provider_name)
         return Verdict.UNKNOWN

@@ -25,7 +25,7 @@ from safelight.api.headers import headers_of
 from safelight.api.parts import ApiParts
 from safelight.api.problems import FieldsRefused, not_found
 from safelight.api.tasks import read_id
-from safelight.db import accounts, adminviews
+from safelight.db import accounts, adminviews, views
 
 
 class AdminAccounts:
@@ -42,6 +42,7 @@ class AdminAccounts:
         router.add_api_route("/admin/accounts", self.list, methods=["GET"], **_LIST)
         router.add_api_route("/admin/accounts", self.create, methods=["POST"], **_CREATE)
         router.add_api_route("/admin/accounts/{id}/grants", self.grant, methods=["POST"], **_GRANT)
+        router.add_api_route("/admin/accounts/{id}/entries", self.entries, methods=["GET"], **_ENTRIES)
         router.add_api_route("/admin/accounts/{id}/keys", self.keys, methods=["GET"], **_KEYS)
         router.add_api_route("/admin/accounts/{id}/keys", self.create_key, methods=["POST"], **_CREATE_KEY)
         router.add_api_route("/admin/keys/{id}/revoke", self.revoke_key, methods=["POST"], **_REVOKE_KEY)
@@ -73,6 +74,15 @@ class AdminAccounts:
         return changed(
             await self._administration.grant(account_id, body.amount, body.reason, by, once=once), 201
         )
+
+    async def entries(self, request: Request) -> Response:
+        """The ledger lines of an account, newest first."""
+        await self._keeper.admit(request.scope, headers_of(request.scope))
+        account_id, query = read_id(request), request.query_params
+        limit, before = pages.read_limit(query), pages.read_cursor(query, pages.entry_position)
+        async with self._parts.database.connection() as connection:
+            found = await views.entries(connection, account_id, before=before, limit=limit)
+        return page_of([asdict(entry) for entry in found], limit)
 
     async def keys(self, request: Request) -> Response:
         """The keys of an account, with nothing secret in it."""
@@ -116,6 +126,12 @@ _GRANT = admin_described(
     refusals=_CHANGE,
     parameters=(TASK_ID, {**KEY_HEADER, "required": True}),
     body=json_body(GrantBody),
+)
+_ENTRIES = admin_described(
+    "List the entries of an account",
+    {200: AdminPage},
+    refusals=(404, 422),
+    parameters=(TASK_ID, CURSOR, LIMIT),
 )
 _KEYS = admin_described(
     "List the keys of an account", {200: AdminPage}, refusals=(404,), parameters=(TASK_ID,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from safelight.api.admin.accounts import AdminAccounts
+from safelight.api.admin.figures import Figures
 from safelight.api.admin.keeper import Keeper
 from safelight.api.admin.records import Records
 from safelight.api.admin.sessions import console_sessions
@@ -21,3 +22,4 @@ def add_admin_routes(app: FastAPI, parts: ApiParts) -> None:
     AdminTasks(parts, keeper).add_to(app)
     Records(parts, keeper).add_to(app)
     AdminAccounts(parts, keeper).add_to(app)
+    Figures(parts, keeper).add_to(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import date
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -17,12 +18,12 @@ from safelight.api.described import CURSOR, LIMIT, json_body, parameter
 from safelight.api.headers import headers_of
 from safelight.api.parts import ApiParts
 from safelight.api.problems import FieldsRefused, not_found
-from safelight.db import adminviews, views
+from safelight.db import adminviews, reconciliation, views
 from safelight.domain.news import Verdict
 
 
 class Records:
-    """The routes `/admin/findings`, `/admin/notices`, `/admin/providers` and `/admin/audit`."""
+    """The routes below `/admin` for findings, notices, providers, reconciliations and the audit log."""
 
     def __init__(self, parts: ApiParts, keeper: Keeper) -> None:
         self._parts = parts
@@ -35,6 +36,7 @@ class Records:
         router.add_api_route("/admin/findings/{id}/resolve", self.resolve, methods=["POST"], **_RESOLVE)
         router.add_api_route("/admin/notices", self.notices, methods=["GET"], **_NOTICES)
         router.add_api_route("/admin/providers", self.providers, methods=["GET"], **_PROVIDERS)
+        router.add_api_route("/admin/reconciliations", self.reconciliations, methods=["GET"], **_RUNS)
         router.add_api_route("/admin/audit", self.audit, methods=["GET"], **_AUDIT)
 
     async def findings(self, request: Request) -> Response:
@@ -88,6 +90,22 @@ class Records:
             found = await views.provider_health(connection, sorted(self._parts.providers))
         return shown({"data": [asdict(key) for key in found], "next_cursor": None})
 
+    async def reconciliations(self, request: Request) -> Response:
+        """Runs over providers' days with what they found, the latest first."""
+        await self._keeper.admit(request.scope, headers_of(request.scope))
+        limit, day = pages.read_limit(request.query_params), request.query_params.get("day")
+        try:
+            wanted = None if day is None else date.fromisoformat(day)
+        except ValueError:
+            raise FieldsRefused([{"field": "day", "message": "must be a day such as 2026-11-30"}]) from None
+        async with self._parts.database.connection() as connection:
+            found = await reconciliation.reports(
+                connection, provider=read_word(request, "provider"), day=wanted, room=limit
+            )
+        # `asdict` would count the pairs of a Counter.
+        data = [{**asdict(run), "counts": dict(run.counts)} for run in found]
+        return shown({"data": data, "next_cursor": None})
+
     async def audit(self, request: Request) -> Response:
         """The audit log, newest line first; with `object=task:…` what was done to one thing."""
         await self._keeper.admit(request.scope, headers_of(request.scope))
@@ -129,6 +147,10 @@ _NOTICES = admin_described(
     parameters=(CURSOR, LIMIT, PROVIDER, _VERDICT),
 )
 _PROVIDERS = admin_described("How the providers stand", {200: AdminPage})
+_DAY = parameter("day", "query", {"type": "string", "format": "date"})
+_RUNS = admin_described(
+    "List reconciliation runs", {200: AdminPage}, refusals=(422,), parameters=(LIMIT, PROVIDER, _DAY)
+)
 _AUDIT = admin_described(
     "Read the audit log",
     {200: AdminPage},

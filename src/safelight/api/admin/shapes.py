@@ -97,6 +97,19 @@ class WholeTask(BaseModel):
     losses: list[dict[str, Any]]
 
 
+class AdminFigures(BaseModel):
+    """Counts and quantiles of the tasks that were accepted in the last hours; `open` and `providers` are of now."""
+
+    hours: int
+    since: datetime
+    open: dict[str, int]
+    states: dict[str, int]
+    endings: list[dict[str, Any]]
+    waits: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+    providers: list[dict[str, Any]]
+
+
 class FindingResolved(BaseModel):
     """Who resolved it."""
 
@@ -126,6 +139,7 @@ class KeyMade(BaseModel):
 
 
 ADMIN_SHAPES: tuple[type[BaseModel], ...] = (
-    DecisionBody, ResolveBody, AccountBody, GrantBody, KeyBody, DecisionMade, AdminPage, WholeTask, FindingResolved,
+    DecisionBody, ResolveBody, AccountBody, GrantBody, KeyBody, DecisionMade, AdminPage, WholeTask, AdminFigures,
+    FindingResolved,
     AccountMade, Granted, KeyMade,
 )  # fmt: skip

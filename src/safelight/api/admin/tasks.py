@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +20,7 @@ from safelight.api.problems import FieldsRefused, not_found
 from safelight.api.tasks import read_id
 from safelight.db import adminviews
 from safelight.domain.review import Choice
-from safelight.domain.task import ReviewReason
+from safelight.domain.task import ReviewReason, State
 from safelight.lifecycle.attach import RulingRefused
 from safelight.lifecycle.review import Ruling
 
@@ -33,6 +36,7 @@ class AdminTasks:
         """Add the routes."""
         router = app.router
         router.add_api_route("/admin/reviews", self.reviews, methods=["GET"], **_REVIEWS)
+        router.add_api_route("/admin/tasks", self.list, methods=["GET"], **_LIST)
         router.add_api_route("/admin/tasks/{id}", self.show, methods=["GET"], **_SHOW)
         router.add_api_route("/admin/tasks/{id}/decisions", self.decide, methods=["POST"], **_DECIDE)
 
@@ -41,14 +45,28 @@ class AdminTasks:
         await self._keeper.admit(request.scope, headers_of(request.scope))
         query = request.query_params
         limit, after = pages.read_limit(query), pages.read_cursor(query, pages.task_position)
-        reason = query.get("reason")
-        if reason is not None and reason not in tuple(ReviewReason):
-            words = ", ".join(ReviewReason)
-            raise FieldsRefused([{"field": "reason", "message": f"must be one of: {words}"}])
+        reason = _one_of(request, "reason", tuple(ReviewReason))
         async with self._parts.database.connection() as connection:
             found = await adminviews.reviews(
                 connection, after=after, limit=limit, reason=reason, provider=read_word(request, "provider")
             )
+        return page_of(found, limit)
+
+    async def list(self, request: Request) -> Response:
+        """Tasks of all accounts, newest first; `which=stuck` are open ones that several looks brought nothing of."""
+        await self._keeper.admit(request.scope, headers_of(request.scope))
+        query = request.query_params
+        limit, before = pages.read_limit(query), pages.read_cursor(query, pages.task_position)
+        wanted = adminviews.TaskFilter(
+            state=_one_of(request, "state", tuple(State)),
+            account_id=_read_account(request),
+            model=read_word(request, "model"),
+            provider=read_word(request, "provider"),
+            is_open=(which := _one_of(request, "which", ("open", "stuck"))) == "open",
+            is_stuck=which == "stuck",
+        )
+        async with self._parts.database.connection() as connection:
+            found = await adminviews.tasks(connection, wanted, before=before, limit=limit)
         return page_of(found, limit)
 
     async def show(self, request: Request) -> Response:
@@ -84,6 +102,21 @@ class AdminTasks:
         raise FieldsRefused([{"field": field, "message": message} for field, message in faults])
 
 
+def _one_of(request: Request, name: str, words: Sequence[str]) -> str | None:
+    text = request.query_params.get(name)
+    if text is not None and text not in words:
+        raise FieldsRefused([{"field": name, "message": f"must be one of: {', '.join(words)}"}])
+    return text
+
+
+def _read_account(request: Request) -> UUID | None:
+    text = request.query_params.get("account")
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        raise FieldsRefused([{"field": "account", "message": "must be the id of an account"}]) from None
+
+
 def read_word(request: Request, name: str) -> str | None:
     """A filter of a list: a short word, or nothing.
 
@@ -103,6 +136,16 @@ _REVIEWS = admin_described(
     {200: AdminPage},
     refusals=(422,),
     parameters=(CURSOR, LIMIT, _REASON, PROVIDER),
+)
+_MODEL = parameter("model", "query", {"type": "string", "maxLength": 200})
+_STATE = parameter("state", "query", {"type": "string", "enum": list(State)})
+_WHICH = parameter("which", "query", {"type": "string", "enum": ["open", "stuck"]})
+_ACCOUNT = parameter("account", "query", {"type": "string", "format": "uuid"})
+_LIST = admin_described(
+    "List tasks of all accounts",
+    {200: AdminPage},
+    refusals=(422,),
+    parameters=(CURSOR, LIMIT, _STATE, _WHICH, _ACCOUNT, _MODEL, PROVIDER),
 )
 _SHOW = admin_described(
     "Read everything about a task", {200: WholeTask}, refusals=(404,), parameters=(TASK_ID,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from safelight.cli.conformance.cases import Case
@@ -52,10 +51,6 @@ def look_cases(bench: Workbench) -> Iterator[Case]:
     if bench.capabilities.can_cancel:
         yield Case("canceled: while it runs", partial(_canceled, bench))
         yield Case("canceled: too late", partial(_canceled_late, bench))
-    if bench.capabilities.can_list:
-        yield Case("listed: every attempt of the window once", partial(_listed, bench))
-        for how in ("html_502", "garbage_200", "truncated_json", "empty_200"):
-            yield Case(f"listed: {how} is no list", partial(_list_says_nothing, bench, how))
 
 
 def _poll_cases(bench: Workbench) -> Iterator[Case]:
@@ -237,44 +232,3 @@ async def _canceled_late(bench: Workbench) -> None:
         bench.hear(error)
         return
     expect(not is_confirmed, "a cancel of a finished attempt is confirmed")
-
-
-async def _listed(bench: Workbench) -> None:
-    await bench.turn()
-    since = datetime.now(UTC) - timedelta(seconds=2)
-    attempts = [(await bench.started())[1] for _ in range(3)]
-    for attempt in attempts:
-        await bench.finish(attempt, Outcome("accepted", update=None))
-    until = datetime.now(UTC) + timedelta(seconds=2)
-    records: list[str] = []
-    cursor: str | None = None
-    for _ in range(200):
-        try:
-            page = await bench.provider.list_records(since, until, cursor)
-        except ProviderError as error:
-            raise Nonconformity(f"a list is an error: {error} {error.excerpt}") from None
-        records += [record.provider_ref for record in page.records]
-        ended = [record.update.status for record in page.records if record.provider_ref in _refs(attempts)]
-        expect(set(ended) <= {UpdateStatus.SUCCEEDED}, f"finished attempts are listed as {ended}")
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    for attempt in attempts:
-        expect(records.count(str(attempt.provider_ref)) == 1, "an attempt is not listed exactly once")
-    early = await bench.provider.list_records(since - timedelta(days=2), since - timedelta(days=1), None)
-    expect(not early.records, "records outside the window are listed")
-
-
-def _refs(attempts: list[AttemptRef]) -> set[str | None]:
-    return {attempt.provider_ref for attempt in attempts}
-
-
-async def _list_says_nothing(bench: Workbench, how: str) -> None:
-    await bench.turn(gateway={"where": "list", "how": how})
-    now = datetime.now(UTC)
-    try:
-        page = await bench.provider.list_records(now - timedelta(hours=1), now, None)
-    except ProviderError as error:
-        bench.hear(error)
-        return
-    raise Nonconformity(f"is read as a list of {len(page.records)}")

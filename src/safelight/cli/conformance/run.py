@@ -14,6 +14,7 @@ import aiohttp
 from structlog.testing import capture_logs
 
 from safelight.cli.conformance.cases import Case, Chapter
+from safelight.cli.conformance.lists import list_cases
 from safelight.cli.conformance.looks import look_cases
 from safelight.cli.conformance.mailbox import open_mailbox
 from safelight.cli.conformance.notices import notice_cases
@@ -33,6 +34,7 @@ CHAPTERS: tuple[Chapter, ...] = (
     option_cases,
     stream_cases,
     look_cases,
+    list_cases,
     notice_cases,
     telling_cases,
 )

@@ -17,6 +17,19 @@ WHERE tasks.state = 'review' AND tasks.id > coalesce(:after::uuid, '00000000-000
   AND (:provider::text IS NULL OR tasks.provider = :provider)
 ORDER BY tasks.id LIMIT :room;
 
+-- name: list_tasks
+-- Tasks of all accounts, newest first, older than `before`.
+SELECT tasks.id, tasks.account_id, accounts.name AS account_name, tasks.model, tasks.provider, tasks.operation, tasks.n,
+       tasks.state, tasks.version, tasks.attempt, tasks.looks, tasks.review_reason, tasks.failure_class,
+       tasks.failure_code, tasks.held, tasks.state_since, tasks.wake_at, tasks.created_at, tasks.finished_at
+FROM tasks JOIN accounts ON accounts.id = tasks.account_id
+WHERE tasks.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND (:state::text IS NULL OR tasks.state = :state) AND (:account_id::uuid IS NULL OR tasks.account_id = :account_id)
+  AND (:model::text IS NULL OR tasks.model = :model) AND (:provider::text IS NULL OR tasks.provider = :provider)
+  AND (NOT :is_open OR tasks.finished_at IS NULL)
+  AND (NOT :is_stuck OR tasks.finished_at IS NULL AND tasks.looks >= 3)
+ORDER BY tasks.id DESC LIMIT :room;
+
 -- name: read_whole_task^
 -- Everything that a task's own row says, whosever it is, with its settlement.
 SELECT tasks.id, tasks.account_id, accounts.name AS account_name, tasks.model, tasks.operation, tasks.prompt, tasks.n,

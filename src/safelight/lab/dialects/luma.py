@@ -74,7 +74,15 @@ class Luma(Dialect):
 
     name = "luma"
     shape = "callback"
-    features = Features(edit=True, list=True, cancel=True, waiting=True, callback="task", notices="changes")
+    features = Features(
+        edit=True,
+        list=True,
+        list_shows=("prompt", "callback_url"),
+        cancel=True,
+        waiting=True,
+        callback="task",
+        notices="changes",
+    )
     credentials = CREDENTIALS
     routes = (
         Route("POST", f"{PATH}/image", "submit", "read"),

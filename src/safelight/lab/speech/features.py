@@ -19,6 +19,8 @@ class Features:
     keeps_size: bool = False
     """Whether edits come out in the size of their picture, whatever is asked for."""
     list: bool = False
+    list_shows: tuple[str, ...] = ()
+    """What was sent that stands in its records: `prompt`, `callback_url`."""
     look_up: bool = False
     """By the caller's own reference."""
     cancel: bool = False

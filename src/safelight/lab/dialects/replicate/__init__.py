@@ -57,6 +57,7 @@ class Replicate(Dialect):
         edit=True,
         mask=True,
         list=True,
+        list_shows=("prompt",),
         cancel=True,
         waiting=True,
         reasons=True,
