@@ -36,7 +36,7 @@ export function Palette() {
       >
         <Icon name="search" size={16} />
         <span>{words.palette.open}</span>
-        <kbd aria-hidden="true">{words.palette.keys}</kbd>
+        <kbd>{words.palette.keys}</kbd>
       </button>
       {isOpen && <Places onClose={() => setOpen(false)} />}
     </>

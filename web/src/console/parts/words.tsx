@@ -91,11 +91,11 @@ export function Raw({ of }: { of: unknown }) {
   const text = typeof of === "string" ? of : JSON.stringify(of, null, 1)
   if (text === "{}" || text === "[]") return NOTHING
   if (text.length <= 60) return <code className={classes.code}>{text.replaceAll("\n", "")}</code>
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what is long scrolls, and must do so by keyboard too
   return (
-    <pre className={classes.raw} tabIndex={0} aria-label="JSON" role="region">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what is long scrolls, and must do so by keyboard too
+    <section className={classes.raw} tabIndex={0} aria-label="JSON">
       {text}
-    </pre>
+    </section>
   )
 }
 
