@@ -13,6 +13,9 @@ function nonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? ""
 }
 
+// What keeps the page from scrolling behind a dialog makes a style element too, and reads its nonce here.
+Object.assign(globalThis, { __webpack_nonce__: nonce() })
+
 export function PageTheme({ children }: { children: ReactNode }) {
   return (
     <MantineProvider

@@ -34,7 +34,7 @@ export function RunningCard({ task }: { task: Task }) {
           </Text>
         </div>
         <Progress
-          value={percent ?? BY_STAGE[stage]}
+          value={Math.max(percent ?? BY_STAGE[stage], BY_STAGE.waiting)}
           animated
           size="sm"
           aria-label={words.stage[stage]}
@@ -44,9 +44,11 @@ export function RunningCard({ task }: { task: Task }) {
           {task.prompt}
         </Text>
         <div className={classes.actions}>
-          <Button variant="subtle" color="gray" size="compact-xs" disabled={cancel !== "no"} onClick={ask}>
-            {words.cancel}
-          </Button>
+          {stage !== "saving" && (
+            <Button variant="subtle" color="gray" size="compact-xs" disabled={cancel !== "no"} onClick={ask}>
+              {words.cancel}
+            </Button>
+          )}
           {cancel === "late" && (
             <Text size="xs" role="alert" className="quiet">
               {words.tooLate}

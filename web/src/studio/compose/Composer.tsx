@@ -1,4 +1,4 @@
-import { Button, NumberInput, Select, Stack, Text, Textarea, Title, Tooltip } from "@mantine/core"
+import { Button, NumberInput, Select, Stack, Text, Textarea, Title } from "@mantine/core"
 import { useFormats } from "@shared/i18n/language"
 import { useStore } from "@shared/store"
 import { type FormEvent, type KeyboardEvent, useEffect } from "react"
@@ -106,17 +106,17 @@ export function Composer() {
           )}
         </div>
         <div>
-          <Tooltip label={words.compose.submitHint}>
-            <Button
-              type="submit"
-              fullWidth
-              size="md"
-              aria-disabled={!isReady}
-              {...(!isReady && { "data-disabled": true })}
-            >
-              {words.compose.submit}
-            </Button>
-          </Tooltip>
+          <Button
+            type="submit"
+            fullWidth
+            size="md"
+            title={words.compose.submitHint}
+            aria-keyshortcuts="Control+Enter"
+            aria-disabled={!isReady}
+            {...(!isReady && { "data-disabled": true })}
+          >
+            {words.compose.submit}
+          </Button>
           {available !== undefined && model && (
             <Text size="sm" mt={8} ta="center" className="quiet" aria-live="polite">
               {isTooDear

@@ -93,6 +93,7 @@ export function Pictures({ model, most }: { model: Model | undefined; most: numb
               {...props}
               variant="default"
               size="xs"
+              flex="none"
               loading={uploading > 0}
               disabled={references.length >= most}
               leftSection={<Icon name="picture" size={15} />}
