@@ -3,6 +3,7 @@
 import { Problem, problemOf, Unreachable } from "@shared/api/problem"
 import { csrfToken, sessionEnded } from "@shared/api/session"
 import { useCallback, useEffect, useRef, useState } from "react"
+import { isAttended } from "./attention"
 
 const PATIENCE_MS = 30_000
 const UPLOAD_PATIENCE_MS = 120_000
@@ -66,7 +67,7 @@ export interface Known<T> {
   lookAgain: () => void
 }
 
-/** What lies at a path, looked at again every few seconds while somebody looks at the page. */
+/** What lies at a path, looked at again every few seconds while somebody is at the page. */
 export function useAnswer<T>(path: string | null, query: Query = {}): Known<T> {
   const asked = JSON.stringify([path, query])
   const [known, setKnown] = useState<{ asked: string; answer: T | null; fault: unknown }>()
@@ -87,7 +88,7 @@ export function useAnswer<T>(path: string | null, query: Query = {}): Known<T> {
 
   useEffect(() => {
     void look()
-    const timer = setInterval(() => document.visibilityState === "visible" && void look(), LOOK_AGAIN_MS)
+    const timer = setInterval(() => isAttended() && void look(), LOOK_AGAIN_MS)
     return () => {
       latest.current++
       clearInterval(timer)

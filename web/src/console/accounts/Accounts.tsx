@@ -21,7 +21,7 @@ export function Accounts() {
         title={words.rooms.accounts}
         aside={<Button onClick={() => setMaking(true)}>{words.accounts.make}</Button>}
       />
-      <Section title={words.rooms.accounts}>
+      <Section>
         <Listing
           name={words.rooms.accounts}
           pages={pages}

@@ -25,7 +25,7 @@ export function Audit({ object = "" }: { object?: string | undefined }) {
         hint={words.audit.intro}
         aside={<Typed key={object} label={words.audit.object} value={object} onChange={choose} />}
       />
-      <Section title={words.rooms.audit}>
+      <Section>
         <Listing
           name={words.rooms.audit}
           pages={pages}

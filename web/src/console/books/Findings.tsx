@@ -40,7 +40,7 @@ export function Findings() {
           </>
         }
       />
-      <Section title={words.rooms.findings}>
+      <Section>
         <Listing
           name={words.rooms.findings}
           pages={pages}

@@ -48,7 +48,7 @@ export function Notices() {
           </>
         }
       />
-      <Section title={words.rooms.notices}>
+      <Section>
         <Listing
           name={words.rooms.notices}
           pages={pages}

@@ -33,7 +33,7 @@ export function Reconciliations() {
           />
         }
       />
-      <Section title={words.rooms.reconciliations}>
+      <Section>
         <Listing
           name={words.rooms.reconciliations}
           pages={pages}

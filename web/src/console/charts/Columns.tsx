@@ -154,7 +154,7 @@ function yOf(value: number, top: number): number {
 function roundUp(value: number): number {
   const size = 10 ** Math.floor(Math.log10(value))
   const found = [1, 2, 4, 5, 6, 8, 10].map((step) => step * size).find((step) => step >= value) ?? value
-  return found < 2 ? 2 : found
+  return Math.max(2, found)
 }
 
 function titleOf(
@@ -177,7 +177,9 @@ function useNames(steps: readonly Step[]) {
   return useMemo(() => {
     const format = new Intl.DateTimeFormat(
       language,
-      isByDay ? { month: "short", day: "numeric", timeZone: "UTC" } : { hour: "2-digit", minute: "2-digit" },
+      isByDay
+        ? { month: "short", day: "numeric", timeZone: "UTC" }
+        : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
     )
     return { stepName: (at: string) => format.format(new Date(at)), percent }
   }, [language, isByDay, percent])

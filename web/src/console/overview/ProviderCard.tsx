@@ -40,6 +40,7 @@ export function ProviderCard({ provider }: { provider: ProviderRow }) {
         </Alert>
       )}
       <Facts
+        isDense
         of={[
           [said.calls, number(provider.calls)],
           [said.tasks, number(provider.tasks)],
@@ -53,6 +54,7 @@ export function ProviderCard({ provider }: { provider: ProviderRow }) {
         {said.days(callbacks.days)} · {said.mode[callbacks.mode] ?? callbacks.mode}
       </p>
       <Facts
+        isDense
         of={[
           [
             said.callbackRate,

@@ -103,7 +103,7 @@ export function Standing({ known, missing }: StandingProps) {
   }
   if (known.answer === null) {
     return (
-      <p className={classes.empty} role="status">
+      <p className={classes.empty} role="status" data-looking>
         <Loader type="dots" size="sm" aria-hidden="true" /> {words.list.loading}
       </p>
     )

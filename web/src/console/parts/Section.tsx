@@ -3,7 +3,8 @@ import { useId } from "react"
 import classes from "./parts.module.css"
 
 interface SectionProps {
-  title: string
+  /** Left out where the page's own title says it. */
+  title?: string
   hint?: string
   /** What stands to the right of the title. */
   aside?: ReactNode
@@ -13,6 +14,7 @@ interface SectionProps {
 /** A part of a page under its title. */
 export function Section({ title, hint, aside, children }: SectionProps) {
   const id = useId()
+  if (!title) return <div className={`surface ${classes.section}`}>{children}</div>
   return (
     <section className={`surface ${classes.section}`} aria-labelledby={id}>
       <header className={classes.head}>

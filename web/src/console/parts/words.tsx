@@ -1,6 +1,6 @@
 /** The small things that stand in many rows: ids, moments, states, numbers. */
 
-import { useFormats } from "@shared/i18n/language"
+import { useFormats, useLanguage } from "@shared/i18n/language"
 import { hrefTo } from "@shared/route"
 import type { ReactNode } from "react"
 import { useWords } from "../messages"
@@ -8,14 +8,26 @@ import classes from "./parts.module.css"
 
 const NOTHING = "–"
 
+/** To the second: what came first is often the question. The year stands there only if it is another one. */
 export function Moment({ at }: { at: string | null | undefined }) {
-  const { time } = useFormats()
+  const { language } = useLanguage()
   if (!at) return NOTHING
+  const moment = new Date(at)
+  const isOfThisYear = moment.getFullYear() === new Date().getFullYear()
   return (
     <time dateTime={at} title={at}>
-      {time(at)}
+      {moment.toLocaleString(language, isOfThisYear ? SHORT : { ...SHORT, year: "numeric" })}
     </time>
   )
+}
+
+const SHORT: Intl.DateTimeFormatOptions = {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
 }
 
 export function Count({ of, signed = false }: { of: number | null | undefined; signed?: boolean }) {
@@ -102,9 +114,9 @@ export function Raw({ of }: { of: unknown }) {
 export type Fact = readonly [name: string, value: ReactNode]
 
 /** Names and values; those without a value are left out. */
-export function Facts({ of }: { of: readonly Fact[] }) {
+export function Facts({ of, isDense = false }: { of: readonly Fact[]; isDense?: boolean }) {
   return (
-    <dl className={classes.facts}>
+    <dl className={classes.facts} data-dense={isDense || undefined}>
       {of
         .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
         .map(([name, value]) => (

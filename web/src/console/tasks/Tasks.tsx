@@ -28,7 +28,7 @@ export function Tasks({ by, value }: { by?: string | undefined; value?: string |
   return (
     <>
       <Heading
-        title={words.rooms.tasks}
+        title={by === "account" ? words.accounts.tasks : words.rooms.tasks}
         aside={
           <>
             <Choice
@@ -56,7 +56,7 @@ export function Tasks({ by, value }: { by?: string | undefined; value?: string |
           </>
         }
       />
-      <Section title={by === "account" ? words.accounts.tasks : words.rooms.tasks}>
+      <Section>
         <Listing
           name={words.rooms.tasks}
           pages={pages}
