@@ -264,7 +264,7 @@ def _bearer(customer: Customer) -> dict[str, str]:
 
 
 async def _submit(service: Installed, customer: Customer, prompt: str) -> str:
-    headers = {**_bearer(customer), "Idempotency-Key": prompt}
+    headers = {**_bearer(customer), "Idempotency-Key": prompt.replace(" ", "-")}
     body = {"prompt": prompt, "model": "lab-callback"}
     async with (
         aiohttp.ClientSession(service.url) as session,
