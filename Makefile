@@ -20,10 +20,10 @@ ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= true
 endif
 .DEFAULT_GOAL := help
-.PHONY: help setup web run test check fix lock docs bench clean
+.PHONY: help setup web run test check fix lock docs bench prove prove-release clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) web ## install safelight and its tools into .venv and build the web pages (again only what changed)
 	@:
@@ -78,6 +78,12 @@ docs: setup ## write the generated pages anew
 
 bench: setup ## measure this machine against the aims, e.g. make bench ARGS=--json
 	@$(BIN)/safelight bench $(ARGS)
+
+prove: setup ## try to break every promise, within half an hour, e.g. make prove ARGS="--only model --seed 7"
+	@$(BIN)/python -m tests.proof $(ARGS)
+
+prove-release: setup ## the same at the size of a release, which takes a day
+	@$(BIN)/python -m tests.proof --size release $(ARGS)
 
 clean: ## remove .venv and every cache; data directories stay
 	@rm -rf $(VENV) dist build web/node_modules src/safelight/api/web_files .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .schemathesis

@@ -22,6 +22,7 @@ from safelight.assets.opening import open_store_of
 from safelight.assets.pictures import PictureLimits, PicturePool
 from safelight.assets.reading import FetchLimits
 from safelight.assets.signing import UrlSigner
+from safelight.assets.urls import Origin, parse_target
 from safelight.db import accounts, ledger
 from safelight.db.database import Database
 from safelight.db.installation import admin_pepper_of, check_secret, is_current, pepper_of
@@ -31,6 +32,7 @@ from safelight.db.sessions import Holder
 from safelight.domain.audit import Actor
 from safelight.domain.keys import parse_key
 from safelight.domain.provider import Provider
+from safelight.domain.sealing import Sealer
 from safelight.domain.tokens import CallbackTokens
 from safelight.errors import ConfigurationError
 from safelight.jobs.worker import Worker
@@ -44,10 +46,12 @@ from safelight.lifecycle.attach import Attach
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.gone import Gone
 from safelight.lifecycle.inputs import Inputs, limits_of_inputs
 from safelight.lifecycle.looks import Looks
 from safelight.lifecycle.notices import Watch
+from safelight.lifecycle.notify import Notify
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.reconcile import Reconcile
@@ -142,6 +146,12 @@ class Graph:
         self.sessions = Sessions(database, pepper_of(secret))
         self.alerts = Alerts(database, settings)
         self.watch = Watch(self.context)
+        sealer = Sealer(derive_key(secret, "webhook secrets"))
+        own = own_origins(settings)
+        # Customers may not reach the origins of results: only what the operator allows by name.
+        allowed = settings.allowed_origins
+        self.notify = Notify(database, sealer, allowed_origins=allowed, own_origins=own)
+        self.endpoints = Endpoints(database, sealer, allowed_origins=allowed, own_origins=own)
         self.sweep = Sweep(self.context, self.check)
         self.uploads = Uploads(database, self.context.store, self.context.pictures, settings)
         self.retention = Retention(database, self.context.store, settings)
@@ -157,9 +167,10 @@ class Graph:
             self.check,
             self.archive,
             self.sweep,
-            uploads=self.uploads,
             retention=self.retention,
+            notify=self.notify,
             rounds=[
+                ("expire", self.settings.sweep_interval_s, self.uploads.expire),
                 ("gone", self.settings.sweep_interval_s, self.gone.tend),
                 ("alert", ALERT_ROUND_S, self.alerts.tell),
                 ("reconcile", RECONCILE_ROUND_S, self.reconcile.step),
@@ -186,9 +197,10 @@ class Graph:
             signer=UrlSigner(derive_key(self.secret, "asset links"), key_id="1"),
             review=self.review,
             administration=self.administration,
-            sessions=self.sessions,
             paces=context.paces,
             routing=context.routing,
+            endpoints=self.endpoints,
+            sessions=self.sessions,
             providers=tuple(context.providers),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),
@@ -198,6 +210,8 @@ class Graph:
         """Let go of everything the graph opened."""
         await self.receive.aclose()
         await self.alerts.aclose()
+        await self.notify.aclose()
+        await self.endpoints.aclose()
         await self.context.fetcher.aclose()
         await self._input_fetcher.aclose()
         await self.context.pictures.aclose()
@@ -252,6 +266,13 @@ async def run_after_restore(settings: Settings, *, by: str) -> int:
     """Let what may have been sent since the backup be looked for before it is sent; how many tasks these are."""
     async with open_database(settings, must_exist=True) as database:
         return await mark_restored(database, Actor(by))
+
+
+def own_origins(settings: Settings) -> frozenset[Origin]:
+    """Where we answer ourselves: a webhook to there would go round in circles."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    urls = [f"http://{name}:{settings.port}" for name in (host, "127.0.0.1", "localhost") if settings.port]
+    return frozenset(parse_target(url).origin for url in [*urls, *filter(None, [settings.public_url])])
 
 
 def make_provider(key: ProviderKey, session: aiohttp.ClientSession) -> Provider:

@@ -190,6 +190,9 @@ class Settings(BaseModel):
     submit_concurrency: int = Field(128, ge=1, description="Submit calls one worker may have in flight.")
     archive_concurrency: int = Field(32, ge=2, description="Results one worker copies at once.")
     poll_concurrency: int = Field(32, ge=1, description="Looks one worker has in flight per provider.")
+    deliver_concurrency: int = Field(
+        256, ge=2, le=2_000, description="Webhook tries one worker begins at once; slow ones do not count."
+    )
     start_by_s: float = Field(
         3_600.0, gt=0, description="A task that has not started by then fails, released."
     )
@@ -219,6 +222,9 @@ class Settings(BaseModel):
     )
     keep_receipts_days: int = Field(
         30, ge=0, description="Days for which receipts are kept, 30 at the least; 0 keeps them for ever."
+    )
+    keep_deliveries_days: int = Field(
+        30, ge=1, description="Days for which webhook events, deliveries and tries are kept."
     )
     keep_jobs_days: int = Field(2, ge=1, description="Days for which the queue's own log is kept.")
     retention_interval_s: float = Field(

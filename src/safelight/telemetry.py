@@ -20,6 +20,13 @@ REVIEWS_OPEN = Gauge("safelight_reviews_open", "Tasks in review now, by reason."
 DECISIONS = Counter("safelight_decisions_total", "What people decided about tasks in review.", ["decision"])
 ALERTS = Counter("safelight_alerts_total", "Calls to the operator's alert address.", ["result"])
 ADMIN_REFUSALS = Counter("safelight_admin_refusals_total", "Knocks at the operator's door without its key.")
+DELIVERIES = Counter(
+    "safelight_deliveries_total", "Tries at webhooks, by event and outcome.", ["type", "outcome"]
+)
+DELIVERY_LAG = Histogram("safelight_delivery_lag_seconds", "From an event to its first try.")
+ENDPOINTS_DISABLED = Counter(
+    "safelight_endpoints_disabled_total", "Webhook endpoints taken out of use.", ["reason"]
+)
 REROUTES = Counter(
     "safelight_reroutes_total", "Waiting tasks taken to another provider key or route.", ["source", "target"]
 )

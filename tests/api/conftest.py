@@ -16,11 +16,14 @@ from safelight.assets.inputlinks import InputLinks
 from safelight.assets.local import LocalStore
 from safelight.assets.pictures import PicturePool
 from safelight.assets.signing import UrlSigner
+from safelight.assets.urls import parse_target
 from safelight.db.database import Database
 from safelight.domain.catalog import Catalog, Model
+from safelight.domain.sealing import Sealer
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
@@ -94,6 +97,13 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
     pictures, store, fetcher = PicturePool(), LocalStore(data_dir / "assets"), Fetcher()
     uploads = Uploads(database, store, pictures, settings)
 
+    endpoints = Endpoints(
+        database,
+        Sealer(b"a sealing key of thirty-two bytes"[:32]),
+        allowed_origins=["http://127.0.0.1:9"],
+        own_origins=frozenset({parse_target("https://safelight.example").origin}),
+    )
+
     async def is_ready() -> bool:
         return True
 
@@ -118,13 +128,15 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
             start_by_s=settings.start_by_s,
         ),
         administration=Administration(database, PEPPER, ADMIN_PEPPER),
-        sessions=Sessions(database, PEPPER),
         paces=Paces(CATALOG, {}, Routing(CATALOG, {}), has_public_url=False),
         routing=Routing(CATALOG, {}),
+        endpoints=endpoints,
+        sessions=Sessions(database, PEPPER),
         providers=("studio",),
         pepper=PEPPER,
         is_ready=is_ready,
     )
+    await endpoints.aclose()
     await fetcher.aclose()
     await pictures.aclose()
     await store.aclose()

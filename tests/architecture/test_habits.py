@@ -12,6 +12,7 @@ from tests.architecture.source import PACKAGE, files, python_files, read, shown,
 
 MAY_CATCH_EVERYTHING: dict[str, str] = {
     "src/safelight/api/envelope.py": "the last wall: what nobody foresaw becomes a 500 that tells nothing",
+    "src/safelight/jobs/deliveries.py": "one broken delivery must not end the others; its lease brings it back",
     "src/safelight/jobs/loops.py": "one broken step must not end the loop; the row's lease brings it back",
     "src/safelight/jobs/pump.py": "one broken item must not take the others of its permit with it",
     "src/safelight/db/group.py": "whatever breaks a batch, each caller must learn its own item's fate",

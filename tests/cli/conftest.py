@@ -24,6 +24,8 @@ EMPTY = """
     DELETE FROM entries; DELETE FROM settlements; DELETE FROM assets; DELETE FROM uploads; DELETE FROM task_events;
     DELETE FROM callbacks; DELETE FROM findings; DELETE FROM losses; DELETE FROM gates;
     DELETE FROM reconciliations; DELETE FROM callback_counts; DELETE FROM callback_alarms;
+    DELETE FROM tries; DELETE FROM deliveries; DELETE FROM webhook_events; DELETE FROM webhook_secrets;
+    DELETE FROM webhook_endpoints;
     DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines;
     DELETE FROM admin_keys; DELETE FROM admin_receipts;
     UPDATE audit_head SET id = 0, hash = decode(repeat('00', 32), 'hex');

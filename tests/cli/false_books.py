@@ -264,6 +264,24 @@ FALSE_BOOKS = [
         "which was not made there",
         id="a callback for an attempt that was never made",
     ),
+    pytest.param(
+        "events",
+        "INSERT INTO webhook_endpoints (id, account_id, url, created_at)"
+        " SELECT gen_random_uuid(), account_id, 'https://shop.example', finished_at - interval '1 microsecond'"
+        " FROM tasks WHERE id = $1",
+        "failed",
+        "no event tells of it",
+        id="an end that was not told",
+    ),
+    pytest.param(
+        "events",
+        "INSERT INTO webhook_events (account_id, type, task_id, body, created_at)"
+        ' SELECT account_id, \'task.ready\', id, \'{"data":{"credits":{"captured":0}}}\', finished_at'
+        " FROM tasks WHERE id = $1",
+        "failed",
+        "its event says task.ready",
+        id="an event that lies",
+    ),
 ]
 
 

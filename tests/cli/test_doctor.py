@@ -40,6 +40,28 @@ async def test_a_false_row_is_named_by_its_check_and_by_no_other(
     assert faults == {check} | SEEN_AS_WELL.get(request.node.callspec.id, set())
 
 
+@pytest.mark.parametrize(
+    ("disabled", "words"),
+    [("NULL", "deliveries that are due since"), ("clock_now()", "is out of use, but 1 deliveries")],
+)
+async def test_a_delivery_that_nobody_tries_is_named(books: Books, disabled: str, words: str) -> None:
+    await books.falsify(
+        "WITH endpoint AS ("
+        " INSERT INTO webhook_endpoints (id, account_id, url, created_at, disabled_at, disabled_reason)"
+        f" SELECT gen_random_uuid(), $1, 'https://shop.example', clock_now(), {disabled},"
+        f" CASE WHEN {disabled}::timestamptz IS NULL THEN '' ELSE 'gone' END RETURNING id),"
+        " event AS (INSERT INTO webhook_events (account_id, type, body, created_at)"
+        " VALUES ($1, 'credits.low', '{}', clock_now()) RETURNING id)"
+        " INSERT INTO deliveries (event_id, endpoint_id, account_id, status, due_at, created_at)"
+        " SELECT event.id, endpoint.id, $1, 'pending', clock_now() - interval '1 hour', clock_now()"
+        " FROM endpoint, event",
+        books.account,
+    )
+    (finding,) = await books.findings()
+    assert finding.check == "deliveries"
+    assert words in finding.detail
+
+
 async def test_two_holds_for_a_task_are_named(books: Books) -> None:
     await books.falsify("DROP INDEX entries_once_per_task")
     await books.falsify(

@@ -19,6 +19,7 @@ GROUPS = [
     "lab",
     "submit",
     "tasks",
+    "webhooks",
     "credits",
     "keys",
     "reconcile",

@@ -62,7 +62,8 @@ def mutants_of(text: str) -> Iterator[tuple[str, str, bool]]:
         if line.startswith("["):
             table = line.strip()
         if line.strip() and not line.lstrip().startswith("#"):
-            is_promise = PROMISES.match(line) or (table == "[[models]]" and OFFERS.match(line))
+            is_offer = table == "[[models]]" and OFFERS.match(line)
+            is_promise = PROMISES.match(line) or is_offer or table == "[hosts]"
             without = "".join(lines[:number] + lines[number + 1 :])
             yield f"{number + 1}: {line.strip()}", without, not is_promise
 

@@ -1,4 +1,4 @@
-"""A hundred thousand tasks as a busy installation has them, made by the server itself in a few seconds."""
+"""A hundred thousand tasks, or more, as a busy installation has them, made by the server itself in a few seconds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import asyncpg
 TASKS = 100_000
 WAITING = 10_000
 RUNNING = 2_000
+OTHERS = 200
 ACCOUNTS = 200
 
 BIG = frozenset(
@@ -16,26 +17,27 @@ BIG = frozenset(
 )
 """Tables that no statement of the daily work may read whole."""
 
-# Ids are ordered like UUIDv7. Of the tasks the first 87,800 are finished; then come 10,000 that wait, all of
-# account 1; 2,000 that run upstream; and 50 each of those that wait of other accounts, are copied, are in
+# Ids are ordered like UUIDv7. The first tasks are `finished`, 87,800 of a hundred thousand; then come 10,000 that
+# wait, all of account 1; 2,000 that run upstream; and 50 each of those that wait of other accounts, are copied, are in
 # review, and are being submitted. What lies beside a finished task is made for every second one, to save time.
-_TASKS = f"""
+_TASKS = """
 CREATE TEMP TABLE plan AS
 SELECT i, ('01900000-' || lpad(to_hex(i >> 16), 4, '0') || '-7' || lpad(to_hex((i >> 4) & 4095), 3, '0')
            || '-8000-' || lpad(to_hex(i), 12, '0'))::uuid AS id,
-       CASE WHEN i <= 87800 THEN CASE WHEN i % 20 = 0 THEN 'failed' WHEN i % 50 = 1 THEN 'blocked' ELSE 'succeeded' END
-            WHEN i <= 87800 + {WAITING} THEN CASE WHEN i % 10 = 0 THEN 'retrying' ELSE 'queued' END
-            WHEN i <= 87800 + {WAITING} + {RUNNING} THEN 'running'
+       CASE WHEN i <= {finished}
+            THEN CASE WHEN i % 20 = 0 THEN 'failed' WHEN i % 50 = 1 THEN 'blocked' ELSE 'succeeded' END
+            WHEN i <= {waiting} THEN CASE WHEN i % 10 = 0 THEN 'retrying' ELSE 'queued' END
+            WHEN i <= {running} THEN 'running'
             WHEN i % 4 = 0 THEN 'queued' WHEN i % 4 = 1 THEN 'archiving'
             WHEN i % 4 = 2 THEN 'review' ELSE 'submitting' END AS state,
-       CASE WHEN i > 87800 AND i <= 87800 + {WAITING} THEN 1 ELSE 1 + i % {ACCOUNTS} END AS account,
+       CASE WHEN i > {finished} AND i <= {waiting} THEN 1 ELSE 1 + i % {accounts} END AS account,
        (ARRAY['lab-callback', 'lab-callback', 'lab-poll', 'lab-sync'])[1 + i % 4] AS provider,
-       clock_now() - make_interval(secs => ({TASKS} - i) * 2) AS created
-FROM generate_series(1, {TASKS}) AS i;
-ALTER TABLE plan ADD COLUMN has_all boolean GENERATED ALWAYS AS (i > 87800 OR i % 2 = 0) STORED;
+       clock_now() - make_interval(secs => ({tasks} - i) * 2) AS created
+FROM generate_series(1, {tasks}) AS i;
+ALTER TABLE plan ADD COLUMN has_all boolean GENERATED ALWAYS AS (i > {finished} OR i % 2 = 0) STORED;
 ALTER TABLE plan ADD COLUMN is_ended boolean GENERATED ALWAYS AS (state IN ('succeeded', 'failed', 'blocked')) STORED;
 UPDATE plan SET provider = 'lab-callback' WHERE account = 1 AND state IN ('queued', 'retrying');
-CREATE TEMP TABLE owner AS SELECT number, gen_random_uuid() AS id FROM generate_series(1, {ACCOUNTS}) AS number;
+CREATE TEMP TABLE owner AS SELECT number, gen_random_uuid() AS id FROM generate_series(1, {accounts}) AS number;
 INSERT INTO accounts (id, name, available, held, open_tasks)
 SELECT owner.id, 'account ' || number, 100000, 2 * count(*) FILTER (WHERE NOT is_ended),
        count(*) FILTER (WHERE NOT is_ended)
@@ -103,12 +105,17 @@ class Grown:
     ordinary_account: str
 
 
-async def grow(connection: asyncpg.Connection, url: str) -> Grown:
+async def grow(connection: asyncpg.Connection, url: str, *, tasks: int = TASKS) -> Grown:
     """Fill a migrated, empty database past its triggers, and let the planner know what is there."""
+    finished = tasks - WAITING - RUNNING - OTHERS
+    waiting = finished + WAITING
+    plan = _TASKS.format(
+        tasks=tasks, finished=finished, waiting=waiting, running=waiting + RUNNING, accounts=ACCOUNTS
+    )
     async with connection.transaction():
         await connection.execute("SET LOCAL session_replication_role = replica")
         await connection.execute("SET LOCAL synchronous_commit = off")
-        await connection.execute(_TASKS)
+        await connection.execute(plan)
         await connection.execute(_BESIDE)
     await connection.execute("ANALYZE")
     samples = {

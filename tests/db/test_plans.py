@@ -7,15 +7,19 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
 import pytest
 
-from safelight.db.database import SESSION
+from safelight.assets.store import AssetStore
+from safelight.db.audit import LAST, RANGES
+from safelight.db.database import SESSION, Database
 from safelight.db.statements import Statement, statements
 from safelight.lifecycle.accept import ROUTE
+from safelight.lifecycle.checks import CHECKS, AskedOf
+from safelight.lifecycle.doctor import Books, _values
 from tests.db.growth import BIG, Grown, grow
 from tests.world import Server
 
@@ -106,22 +110,23 @@ DUPLICATE = {
 }  # fmt: skip
 
 
+NO_FILTER = ("after", "after_at", "before", "kind", "reason", "verdict", "states", "state", "model")
+
+
 def values_of(grown: Grown) -> dict[str, Any]:
     """A sensible value for every parameter that the statements have."""
     running = [UUID(found) for found in grown.samples["running"][:16]]
     moves = [{"id": str(found), "version": 3, "source": "running"} for found in running]
     numbers = [{"task_id": str(found), "number": 1} for found in running]
     return {
+        **dict.fromkeys(NO_FILTER),
         "account_id": UUID(grown.ordinary_account),
         "account_ids": [UUID(grown.ordinary_account)] * 16,
-        "after": None,
-        "after_at": None,
         "after_number": 0,
         "after_id": UUID(int=0),
         "answer_in_s": 60.0,
         "attempt": 1,
         "attempts": [1] * 16,
-        "before": None,
         "calls_free": 16,
         "cap": 50,
         "days": 1,
@@ -138,16 +143,11 @@ def values_of(grown: Grown) -> dict[str, Any]:
         "keep_s": 3_600.0,
         "keys": [f"key-{number}" for number in range(100, 116)],
         "lease_s": 60.0,
-        "kind": None,
         "looks": 4,
-        "model": None,
         "note": "",
         "object": "task:0",
-        "reason": None,
         "reason_code": "",
         "start_in_s": 60.0,
-        "state": None,
-        "verdict": None,
         "version": 3,
         "most": 1_000,
         "moves": json.dumps([{**move, **ARCHIVING} for move in moves]),
@@ -171,7 +171,6 @@ def values_of(grown: Grown) -> dict[str, Any]:
         "room": 50,
         "retired": [],
         "route": ROUTE,
-        "states": None,
         "task_id": running[0],
         "task_ids": running,
         "upstream_model": "lab-callback",
@@ -334,6 +333,32 @@ async def test_a_statement_touches_few_blocks(
     statement, values = named(name, values_of(grown))
     plan = await carried_out(connection, statement, {**values, **other})
     assert plan.blocks <= bound
+
+
+RANGE_BLOCKS = 20_000
+"""What a question of the doctor may touch for one range of tasks, most blocks of it again and again."""
+RANGED = [check.name for check in CHECKS if check.asked_of is AskedOf.TASKS]
+
+
+async def asked_of_a_range(connection: asyncpg.Connection, question: str, after: UUID) -> Plan:
+    """Ask a question of the doctor about the range of tasks behind `after`."""
+    values = _values(
+        Books(cast("Database", None), cast("AssetStore", None))
+    )  # none of them is read from these
+    bounds = await statements("audit").task_range.row(connection, after=after, room=RANGES["task"])
+    upto = bounds["upto"] if bounds and bounds["rows"] == RANGES["task"] else LAST
+    statement: Statement = getattr(statements("audit"), question)
+    given = {**values, "after": after, "upto": upto}
+    return await carried_out(connection, statement, {name: given[name] for name in statement.names})
+
+
+@pytest.mark.parametrize("question", RANGED)
+async def test_a_question_of_the_doctor_touches_what_its_range_needs(
+    grown: Grown, connection: asyncpg.Connection, question: str
+) -> None:
+    plan = await asked_of_a_range(connection, question, UUID(grown.samples["succeeded"][-1]))
+    assert plan.blocks <= RANGE_BLOCKS
+    assert plan.read_whole == set()
 
 
 async def test_ten_thousand_waiting_tasks_of_one_account_cost_a_claim_no_more_than_its_room(

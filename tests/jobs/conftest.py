@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.lifecycle.invariants import assert_books
+from tests.receiver import Mailroom, running_mailroom
 from tests.world import Server, World, running_world
 
 
@@ -16,3 +17,11 @@ async def world(server: Server) -> AsyncIterator[World]:
     ) as made:
         yield made
         await assert_books(made)
+
+
+@pytest.fixture
+async def mail(server: Server) -> AsyncIterator[Mailroom]:
+    """A world whose customers may be told."""
+    async with running_mailroom(server) as made:
+        yield made
+        await assert_books(made.world)

@@ -18,6 +18,7 @@ from tests.lifecycle.upstreams import (
     Headers,
     Scripted,
     accepted,
+    always,
     call_back,
     done,
     in_turn,
@@ -28,6 +29,7 @@ from tests.lifecycle.upstreams import (
     run_task,
     signed,
     token_of,
+    uncertain,
     verdicts,
 )
 from tests.world import World
@@ -214,42 +216,6 @@ async def test_a_callback_of_an_earlier_attempt_is_stale(world: World) -> None:
     assert [row["kind"] for row in await world.rows("SELECT kind FROM findings")] == ["orphan_result"]
 
 
-async def test_an_unknown_token_is_answered_like_any_other_and_leaves_nothing(world: World) -> None:
-    task_id, record = await finished(world)
-    before = await fingerprint(world)
-    token = token_of(world, task_id)
-    for strange in (
-        "x",
-        "A" * 44,
-        token[:-1],
-        token[:-1] + "é",
-        token_of(world, UUID(int=7)),
-        token_of(world, task_id, 9),
-    ):
-        await call_back(world, strange, signed(record))
-    assert await fingerprint(world) == before
-
-
-async def test_a_token_of_another_provider_s_task_changes_nothing(world: World) -> None:
-    """Signed with the secret of one provider, naming a task that went to another."""
-    task_id = await run_task(world, "lab-poll")
-    before = await fingerprint(world)
-    body = {"id": (await world.attempt(task_id)).provider_ref, "status": "failed"}
-    await call_back(world, token_of(world, task_id), signed(body))
-    assert await fingerprint(world) == before
-    with pytest.raises(CallbackRejected):
-        await call_back(world, token_of(world, task_id), signed(body), provider="lab-poll")
-    assert await fingerprint(world) == before
-
-
-async def test_without_a_token_the_provider_s_own_id_leads_to_the_task(world: World) -> None:
-    task_id, record = await finished(world)
-    await call_back(world, None, signed(record))
-    assert await world.state(task_id) is State.ARCHIVING
-    assert await verdicts(world) == ["applied"]
-    await world.archive_all()
-
-
 async def test_a_callback_for_an_unknown_id_is_kept_and_matched_when_the_answer_arrives(world: World) -> None:
     provider = install(world, Scripted(NAME, CALLS_BACK))
     task_id = await world.submit()
@@ -315,6 +281,29 @@ async def test_unknown_callbacks_do_not_delay_a_good_one_and_are_forgotten_after
     await world.pass_time(hours=25)
     await world.graph.sweep.tidy()
     assert await verdicts(world) == ["applied"]
+
+
+async def test_tidying_takes_the_old_and_unclaimed_alone(world: World) -> None:
+    task_id, record = await finished(world)
+    await call_back(world, None, signed({**record, "id": "cal_old", "reference": "?"}))
+    await world.pass_time(hours=23)
+    await call_back(world, token_of(world, task_id), signed(record))
+    await call_back(world, None, signed({**record, "id": "cal_young", "reference": "?"}))
+    await world.pass_time(hours=2)
+    await world.graph.sweep.tidy()
+    assert await verdicts(world) == ["applied", "unknown"]
+    assert await world.value("SELECT provider_ref FROM callbacks WHERE verdict = 'unknown'") == "cal_young"
+    await world.archive_all()
+
+
+async def test_a_callback_that_had_its_effect_is_a_duplicate_when_it_comes_again(world: World) -> None:
+    install(world, Scripted(NAME, CALLS_BACK, always(uncertain())))
+    task_id = await run_task(world)
+    assert await world.state(task_id) is State.UNCERTAIN
+    for _ in range(2):
+        await call_back(world, token_of(world, task_id), genuine(id="up-1", status="running"))
+    assert await verdicts(world) == ["applied", "duplicate"]
+    assert await history(world, task_id) == ["queued", "submitting", "uncertain", "running"]
 
 
 async def test_nothing_that_is_not_authentic_changes_a_single_row(world: World) -> None:

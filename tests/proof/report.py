@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import traceback
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Size(StrEnum):
@@ -33,5 +35,14 @@ class LayerReport:
         return self.tried > 0 and not self.failures
 
 
-Layer = Callable[[Size, int], Awaitable[LayerReport]]
+Layer = Callable[[Size, int], Coroutine[Any, Any, LayerReport]]
 """A layer runs at a size with a seed; it raises only for faults of its own."""
+
+
+def told(error: BaseException) -> str:
+    """An error as one line, with the place that raised it: a bare assertion says nothing else."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    words = " ".join(str(error).split())[:300]
+    return (
+        f"{type(error).__name__} {words} at {place.filename.rpartition('/')[2]}:{place.lineno}: {place.line}"
+    )

@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from typing import Any
 
 import pytest
 
-from safelight.assets.store import AssetStore
-from safelight.domain.audit import Actor
-from safelight.domain.news import Verdict
-from safelight.domain.provider import Origin
 from safelight.domain.review import Choice
-from safelight.domain.task import ReviewReason, State
 from safelight.errors import RequestError
-from safelight.lifecycle.attach import Attach
 from safelight.lifecycle.once import Once
-from safelight.lifecycle.review import Review, Ruling
-from tests.lifecycle.reviews import to_review
+from safelight.lifecycle.review import Ruling
 from tests.lifecycle.upstreams import picture
-from tests.races import rivals
-from tests.races.rivals import REPETITIONS, Verb, Verbs, race
-from tests.races.test_two_at_one_row import both_orders, telling
+from tests.races.rivals import REPETITIONS, race
+from tests.races.rounds import FAIL, deciding, in_review
+from tests.races.test_two_at_one_row import both_orders
 from tests.world import World
 
 RESUBMIT = {"reason_code": "risk_accepted", "note": "the shop waits for it"}
-FAIL = {"reason_code": "no_result"}
 ATTACH = {"files": [picture()]}
-
-
-def deciding(
-    world: World, ruling: Ruling, who: str, *, once: Once | None = None, store: AssetStore | None = None
-) -> Verb:
-    """One person's decision, in a process of its own."""
-
-    async def decide(verbs: Verbs) -> dict[str, Any]:
-        context = world.graph.context
-        attach = Attach(store or context.store, context.pictures, context.fetcher, max_bytes=1_000_000)
-        review = Review(verbs.database, attach, context.routing, start_by_s=60.0)
-        answer = await review.decide(ruling, Actor(who), once)
-        return {**json.loads(answer.body), "is_replayed": answer.is_replayed}
-
-    return decide
-
-
-async def waiting(world: World) -> tuple[Any, int]:
-    """A task in review, and the version that a person sees."""
-    task_id = await rivals.running(world)
-    await to_review(world, task_id, ReviewReason.DEADLINE)
-    return task_id, (await world.task(task_id)).version
 
 
 @both_orders
@@ -68,7 +37,7 @@ async def test_of_two_people_who_decide_the_first_counts_and_the_second_is_told(
 ) -> None:
     pair = (two, one) if is_swapped else (one, two)
     for _ in range(REPETITIONS):
-        task_id, version = await waiting(world)
+        task_id, version = await in_review(world)
         verbs = [
             deciding(world, Ruling(task_id, version, choice, **words), who)
             for (choice, words), who in zip(pair, ("admin:anna", "admin:bert"), strict=True)
@@ -88,32 +57,9 @@ async def test_of_two_people_who_decide_the_first_counts_and_the_second_is_told(
             await world.cancel.cancel(world.account_id, task_id)
 
 
-@both_orders
-@pytest.mark.parametrize("kind", ["success", "failure"])
-async def test_of_a_decision_and_the_news_the_first_counts(world: World, kind: str, is_swapped: bool) -> None:
-    tell = rivals.success if kind == "success" else rivals.failure
-    for _ in range(REPETITIONS):
-        task_id, version = await waiting(world)
-        decide = deciding(world, Ruling(task_id, version, Choice.FAIL_AND_RELEASE, **FAIL), "admin:anna")  # type: ignore[arg-type]  # a mixed dictionary
-        news = telling(tell(task_id, Origin.CALLBACK))
-        if is_swapped:
-            verdict, lost = await race(world, news, decide)
-            assert verdict is Verdict.APPLIED
-            assert isinstance(lost, RequestError)
-            assert (lost.status, lost.problem_code) == (409, "not-in-review")
-            assert await world.state(task_id) is (State.ARCHIVING if kind == "success" else State.FAILED)
-        else:
-            made, verdict = await race(world, decide, news)
-            assert (made["state"], verdict) == ("failed", Verdict.OUT_OF_ORDER)
-            orphans = await world.value("SELECT count(*) FROM findings WHERE task_id = $1", task_id)
-            assert orphans == (1 if kind == "success" else 0)
-            code = await world.value("SELECT failure_code FROM tasks WHERE id = $1", task_id)
-            assert code == "no_result"
-
-
 async def test_of_two_requests_with_one_key_the_second_replays_the_first(world: World) -> None:
     for number in range(REPETITIONS):
-        task_id, version = await waiting(world)
+        task_id, version = await in_review(world)
         ruling = Ruling(task_id, version, Choice.FAIL_AND_RELEASE, reason_code="no_result")
         once = Once("decisions", f"key-{number}", b"1" * 32)
         verb = deciding(world, ruling, "admin:anna", once=once)
@@ -126,7 +72,7 @@ async def test_lines_of_the_audit_log_that_are_written_at_once_make_one_chain(wo
     from safelight.db.auditlog import verify_chain
 
     for number in range(REPETITIONS):
-        pair = [await waiting(world) for _ in range(2)]
+        pair = [await in_review(world) for _ in range(2)]
         verbs = [
             deciding(world, Ruling(task_id, version, Choice.CHECK_AGAIN), f"admin:{number}")
             for task_id, version in pair

@@ -6,86 +6,30 @@ from uuid import UUID
 
 import pytest
 
-from safelight.db import accounts, ledger, tasks
+from safelight.db import tasks
 from safelight.domain.ids import new_id
 from safelight.domain.news import Verdict
 from safelight.domain.provider import Origin
 from safelight.domain.task import State
 from safelight.errors import RequestError, StaleAttempt
-from safelight.lifecycle.accept import Accepted, Wish
-from safelight.lifecycle.advance import News
 from safelight.lifecycle.dispatch import Claims
-from tests.races import rivals
+from tests.races import rivals, rounds
 from tests.races.rivals import PROVIDER, REPETITIONS, Verb, Verbs, race
+from tests.races.rounds import accepting, canceling, endings, settling, telling, wish
 from tests.world import World
 
 both_orders = pytest.mark.parametrize("is_swapped", [False, True], ids=["in order", "the other way round"])
-
-
-def wish(world: World, key: str, **other: object) -> Wish:
-    model = world.graph.context.catalog.find(PROVIDER)
-    assert model is not None
-    values = {"account_id": world.account_id, "key": key, "fingerprint": bytes(32), "model": model}
-    return Wish(**{**values, "operation": "generate", "prompt": "a red shoe", "size": "64x64", **other})  # type: ignore[arg-type]  # a mixed dictionary
-
-
-def accepting(one: Wish) -> Verb:
-    async def accept(verbs: Verbs) -> Accepted:
-        return await verbs.accept.accept(one)
-
-    return accept
-
-
-def settling(task_id: UUID, *, attempt: int, source: State, pictures: int = 0) -> Verb:
-    async def settle(verbs: Verbs) -> State:
-        end = rivals.ending(task_id, attempt=attempt, source=source, pictures=pictures)
-        return await verbs.settle.settle(end)
-
-    return settle
-
-
-def canceling(world: World, task_id: UUID) -> Verb:
-    async def cancel(verbs: Verbs) -> str:
-        return await verbs.cancel.cancel(world.account_id, task_id)
-
-    return cancel
-
-
-def telling(news: News) -> Verb:
-    async def advance(verbs: Verbs) -> Verdict:
-        return await verbs.advance.advance(news)
-
-    return advance
 
 
 async def claiming(verbs: Verbs) -> Claims:
     return await verbs.dispatch.claim(PROVIDER, 64)
 
 
-async def endings(world: World, task_id: UUID) -> list[str]:
-    """Every terminal move of a task."""
-    rows = await world.rows(
-        "SELECT target FROM task_events WHERE task_id = $1"
-        " AND target IN ('succeeded', 'failed', 'blocked', 'canceled')",
-        task_id,
-    )
-    return [row["target"] for row in rows]
-
-
 @both_orders
-async def test_of_a_success_and_a_failure_the_first_settles(world: World, is_swapped: bool) -> None:
-    for _ in range(REPETITIONS):
-        task_id = await rivals.archiving(world, n=2)
-        before = await world.balance()
-        good = settling(task_id, attempt=1, source=State.ARCHIVING, pictures=2)
-        bad = settling(task_id, attempt=1, source=State.ARCHIVING)
-        won, lost = await race(world, *((bad, good) if is_swapped else (good, bad)))
-        assert won is (State.FAILED if is_swapped else State.SUCCEEDED)
-        assert isinstance(lost, StaleAttempt)
-        assert await world.state(task_id) is won
-        assert await endings(world, task_id) == [won.value]
-        released = 2 if is_swapped else 0
-        assert await world.balance() == (before[0] + released, before[1] - 2)
+@pytest.mark.parametrize("name", rounds.ROUNDS)
+async def test_of_two_at_one_row_the_first_counts(world: World, name: str, is_swapped: bool) -> None:
+    for number in range(REPETITIONS):
+        await rounds.ROUNDS[name](world, number, is_swapped)
 
 
 async def test_the_same_settlement_twice_captures_once(world: World) -> None:
@@ -97,28 +41,6 @@ async def test_the_same_settlement_twice_captures_once(world: World) -> None:
         assert isinstance(lost, StaleAttempt)
         assert await world.value("SELECT count(*) FROM assets WHERE task_id = $1", task_id) == 1
         assert await world.value("SELECT captured FROM settlements WHERE task_id = $1", task_id) == 1
-
-
-@both_orders
-async def test_of_an_ending_and_a_cancel_of_a_waiting_task_the_first_counts(
-    world: World, is_swapped: bool
-) -> None:
-    for _ in range(REPETITIONS):
-        task_id = await world.submit(PROVIDER)
-        settle = settling(task_id, attempt=0, source=State.QUEUED)
-        cancel = canceling(world, task_id)
-        if is_swapped:
-            won, lost = await race(world, cancel, settle)
-            assert won == "canceled"
-            assert isinstance(lost, StaleAttempt)
-            assert await endings(world, task_id) == ["canceled"]
-        else:
-            won, lost = await race(world, settle, cancel)
-            assert won is State.FAILED
-            assert isinstance(lost, RequestError)
-            assert (lost.status, lost.problem_code) == (409, "not-cancelable")
-            assert await endings(world, task_id) == ["failed"]
-        assert await world.balance() == (1_000, 0)
 
 
 @both_orders
@@ -155,50 +77,6 @@ async def test_of_two_submits_with_one_key_the_second_replays_the_first(world: W
         assert (second.task_id, second.body) == (first.task_id, first.body)
     assert await world.value("SELECT count(*) FROM tasks") == REPETITIONS
     assert await world.balance() == (1_000 - REPETITIONS, REPETITIONS)
-
-
-@both_orders
-async def test_of_two_bodies_under_one_key_the_first_is_accepted(world: World, is_swapped: bool) -> None:
-    for number in range(REPETITIONS):
-        one = wish(world, f"same-{number}", n=1, fingerprint=b"1" * 32)
-        two = wish(world, f"same-{number}", n=2, fingerprint=b"2" * 32)
-        pair = (two, one) if is_swapped else (one, two)
-        first, second = await race(world, *(accepting(each) for each in pair))
-        assert isinstance(first, Accepted)
-        assert isinstance(second, RequestError)
-        assert second.status == 422
-        assert (await world.task(first.task_id)).n == pair[0].n
-
-
-@both_orders
-async def test_the_last_credit_is_held_once(world: World, is_swapped: bool) -> None:
-    for number in range(REPETITIONS):
-        async with world.database.transaction() as connection:
-            account_id = await accounts.create_account(connection, f"poor {number}")
-            await ledger.grant(connection, account_id, 1)
-        pair = [accepting(wish(world, key, account_id=account_id)) for key in ("one", "two")]
-        first, second = await race(world, *(reversed(pair) if is_swapped else pair))
-        assert isinstance(first, Accepted)
-        assert isinstance(second, RequestError)
-        assert (second.status, second.problem_code) == (402, "insufficient-credits")
-        rows = await world.rows("SELECT available, held FROM accounts WHERE id = $1", account_id)
-        assert [tuple(row) for row in rows] == [(0, 1)]
-
-
-@both_orders
-@pytest.mark.parametrize("kind", ["success", "failure"])
-async def test_of_a_callback_and_a_poll_with_the_same_news_the_first_is_applied(
-    world: World, is_swapped: bool, kind: str
-) -> None:
-    tell = rivals.success if kind == "success" else rivals.failure
-    for _ in range(REPETITIONS):
-        task_id = await rivals.running(world)
-        pair = [telling(tell(task_id, origin)) for origin in (Origin.CALLBACK, Origin.POLL)]
-        first, second = await race(world, *(reversed(pair) if is_swapped else pair))
-        assert (first, second) == (Verdict.APPLIED, Verdict.DUPLICATE)
-        assert await world.state(task_id) is (State.ARCHIVING if kind == "success" else State.FAILED)
-        verdicts = await world.rows("SELECT verdict FROM callbacks WHERE task_id = $1", task_id)
-        assert [row["verdict"] for row in verdicts] == ["duplicate" if is_swapped else "applied"]
 
 
 async def test_of_two_equal_callbacks_one_is_applied(world: World) -> None:

@@ -29,8 +29,7 @@ async def test_axe_finds_nothing_serious(
     assert await studio.serious_faults() == []
     await page.locator("input[type=password]").fill(customer.key)
     await page.locator("button[type=submit]").click()
-    await studio.prompt.fill("a paper boat")
-    await studio.prompt.press("Control+Enter")
+    await studio.develop("a paper boat")
     await expect(studio.cards.first.or_(studio.pictures.first)).to_be_visible()
     assert await studio.serious_faults() == []
     await studio.wait_for_pictures(1)
@@ -62,6 +61,7 @@ async def test_a_keyboard_alone_is_enough(
     await expect(studio.prompt).to_be_visible()
     await _tab_to(studio, "#prompt")
     await page.keyboard.type("made without a mouse")
+    await expect(page.get_by_text("Costs 1 credit, 99 left after")).to_be_visible()
     await page.keyboard.press("Control+Enter")
     await studio.wait_for_pictures(1)
     await _tab_to(studio, "a[data-task]")

@@ -104,7 +104,7 @@ async def test_every_room_shows_what_is_there(
         f"tasks/{task_id}": page.get_by_text("a red shoe on white"),
         "notices": page.get_by_role("cell", name="applied").first,
         "accounts": page.get_by_role("link", name=name, exact=True),
-        f"accounts/{customer.account_id}": page.get_by_role("cell", name="capture", exact=True),
+        f"accounts/{customer.account_id}": page.get_by_role("cell", name="settle", exact=True),
         "audit": page.get_by_role("cell", name="account.create").first,
         "reviews": page.get_by_role("heading", name="Wait for a decision"),
         "reconciliations": page.get_by_role("heading", name="Reconciliation", level=1),

@@ -103,6 +103,7 @@ async def test_a_refused_submit_says_so_keeps_its_words_and_can_be_sent_again(
 async def test_a_session_that_ends_loses_no_submit(
     studio: Studio, service: Installed, customer: Customer
 ) -> None:
+    await expect(studio.page.get_by_text("Costs 1 credit, 99 left after")).to_be_visible()
     await studio.context.clear_cookies()
     await studio.prompt.fill("before the door closed")
     await studio.prompt.press("Control+Enter")

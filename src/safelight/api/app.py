@@ -13,6 +13,7 @@ from safelight.api.assets import Assets
 from safelight.api.auth import Doorkeeper
 from safelight.api.callbacks import Callbacks
 from safelight.api.catalog import Models
+from safelight.api.deliveries import Deliveries
 from safelight.api.described import DescribedApp
 from safelight.api.envelope import Envelope
 from safelight.api.health import Health
@@ -27,6 +28,7 @@ from safelight.api.tasks import Tasks
 from safelight.api.uploads import Uploads
 from safelight.api.waiting import Waiting
 from safelight.api.web import Web
+from safelight.api.webhooks import Webhooks
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -64,6 +66,8 @@ def create_app(parts: ApiParts) -> FastAPI:
     Health(parts).add_to(app)
     Account(parts, doorkeeper).add_to(app)
     Models(parts, doorkeeper).add_to(app)
+    Webhooks(parts, doorkeeper).add_to(app)
+    Deliveries(parts, doorkeeper).add_to(app)
     studio_sessions(parts, doorkeeper).add_to(app)
     Web().add_to(app)
     add_admin_routes(app, parts)

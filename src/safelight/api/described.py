@@ -15,6 +15,7 @@ from safelight.api.admin.shapes import ADMIN_SHAPES
 from safelight.api.openai.shapes import IMAGE_SHAPES
 from safelight.api.problems import MEDIA_TYPE
 from safelight.api.shapes import SHAPES
+from safelight.api.webhookshapes import WEBHOOK_SHAPES
 
 _REF = "#/components/schemas/{model}"
 KEY_SCHEME = "api_key"
@@ -81,7 +82,10 @@ class DescribedApp(FastAPI):
                 title=self.title, version=self.version, summary=self.summary, routes=self.routes
             )
             _, definitions = models_json_schema(
-                [(shape, "serialization") for shape in (*SHAPES, *IMAGE_SHAPES, *ADMIN_SHAPES)],
+                [
+                    (shape, "serialization")
+                    for shape in (*SHAPES, *IMAGE_SHAPES, *WEBHOOK_SHAPES, *ADMIN_SHAPES)
+                ],
                 ref_template=_REF,
             )
             components = document.setdefault("components", {})

@@ -13,13 +13,14 @@ from safelight.db.database import Database
 from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
+from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.pace import Paces
 from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
-from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.routing import Routing
+from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 
@@ -46,9 +47,10 @@ class ApiParts:
     links: InputLinks
     review: Review
     administration: Administration
-    sessions: Sessions
     paces: Paces
     routing: Routing
+    endpoints: Endpoints
+    sessions: Sessions
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

@@ -17,6 +17,7 @@ from safelight.api import bodies, pages
 from safelight.api.auth import Doorkeeper
 from safelight.api.described import CURSOR, LIMIT, TASK_ID, described, json_body, parameter
 from safelight.api.headers import headers_of
+from safelight.api.moments import read_moment
 from safelight.api.parts import ApiParts
 from safelight.api.problems import FieldsRefused, not_found
 from safelight.api.shapes import Receipt, Task, TaskBody, TaskList
@@ -113,7 +114,7 @@ class Tasks:
         return json_answer(document)
 
     async def list(self, request: Request) -> Response:
-        """Your tasks, newest first."""
+        """Your tasks, newest first; with `updated_since` those alone that were made or have ended since then."""
         account_id = await self._doorkeeper.admit(request.scope)
         query = request.query_params
         limit, before = pages.read_limit(query), pages.read_cursor(query, pages.task_position)
@@ -121,8 +122,12 @@ class Tasks:
         states = states_of(status) if status is not None else None
         if states == []:
             raise FieldsRefused([{"field": "status", "message": "must be one of: processing, ready, failed"}])
+        text = query.get("updated_since")
+        since = read_moment("updated_since", text) if text is not None else None
         async with self._parts.database.connection() as connection:
-            found = await views.task_list(connection, account_id, before=before, limit=limit, states=states)
+            found = await views.task_list(
+                connection, account_id, before=before, limit=limit, states=states, since=since
+            )
         links = self._links(request)
         last = found[-1].id.bytes if found else None
         return json_answer(pages.page([task_json(task, links) for task in found], limit, last))
@@ -200,6 +205,12 @@ _KEY_HEADER = {
 }
 _STATUS = parameter("status", "query", {"type": "string", "enum": ["processing", "ready", "failed"]})
 _INCLUDE = parameter("include", "query", {"type": "string", "enum": ["timeline"]})
+_SINCE = parameter(
+    "updated_since",
+    "query",
+    {"type": "string", "format": "date-time"},
+    "Tasks that were made or ended since.",
+)
 _SUBMIT = described(
     "Submit a task",
     {202: Receipt},
@@ -208,6 +219,6 @@ _SUBMIT = described(
     body=json_body(TaskBody),
 )
 _SHOW = described("Read a task", {200: Task}, refusals=(404, 422), parameters=(TASK_ID, _INCLUDE))
-_LIST = described("List tasks", {200: TaskList}, refusals=(422,), parameters=(CURSOR, LIMIT, _STATUS))
+_LIST = described("List tasks", {200: TaskList}, refusals=(422,), parameters=(CURSOR, LIMIT, _STATUS, _SINCE))
 _CANCEL = described("Cancel a task", {200: Task, 202: Task}, refusals=(404, 409), parameters=(TASK_ID,))
 _ERASE = described("Erase what a task said and drew", {200: Task}, refusals=(404, 409), parameters=(TASK_ID,))

@@ -15,7 +15,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from safelight.assets.addresses import classify
-from safelight.assets.reading import FetchLimits, read_body
+from safelight.assets.reading import FetchLimits, Posted, read_body, read_posted
 from safelight.assets.urls import Origin, Target, follow, parse_origins, parse_target
 from safelight.errors import AssetError
 
@@ -47,12 +47,13 @@ class Fetcher:
         limits: FetchLimits | None = None,
         lookup: Lookup | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        names_at_once: int = 8,
     ) -> None:
         self._allowed = parse_origins(allowed_origins)
         self._limits = limits or FetchLimits()
         self._ssl: ssl.SSLContext | bool = ssl_context or True
         # Threads of its own: names that hang must not hold up anybody else's threads.
-        self._threads = ThreadPoolExecutor(8, thread_name_prefix="safelight-names")
+        self._threads = ThreadPoolExecutor(names_at_once, thread_name_prefix="safelight-names")
         self._lookup = lookup or self._look_up
         self._slots = asyncio.Semaphore(self._limits.connections)
         self._sessions: dict[Origin | None, aiohttp.ClientSession] = {}
@@ -72,6 +73,32 @@ class Fetcher:
                 return answer.status
 
         return await self._guard(target, send)
+
+    async def exchange(self, url: str, body: bytes, headers: Mapping[str, str]) -> Posted:
+        """Send `body` to `url` and return the beginning of the answer; no redirect is followed.
+
+        A body that drips, breaks off or never ends takes nothing away from a status that has come.
+        """
+        target = parse_target(url, max_characters=self._limits.url_characters)
+
+        async def send(target: Target) -> Posted:
+            session = self._session(target.origin)
+            async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as answer:
+                return await read_posted(answer, self._limits)
+
+        return await self._guard(target, send)
+
+    async def check(self, url: str) -> None:
+        """Look at an address without calling it: its form, its port, and every address of its name."""
+        target = parse_target(url, max_characters=self._limits.url_characters)
+
+        async def look(target: Target) -> None:
+            trusted = target.origin if target.origin in self._allowed else None
+            if not target.is_literal:
+                resolver = _VettingResolver(self._lookup, self._limits.resolve_s, trusted)
+                await resolver.resolve(target.origin.host, target.origin.port)
+
+        await self._guard(target, look)
 
     async def _guard(self, target: Target, work: Callable[[Target], Awaitable[T]]) -> T:
         self._vet(target)
@@ -236,6 +263,9 @@ def _refused(reason: str) -> AssetError:
 def _explain(target: Target, error: Exception) -> AssetError:
     if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, _DeniedSocketError):
         return _refused("found out at connect time")
+    if isinstance(error, aiohttp.ClientSSLError):
+        detail = f"{target.origin} has no certificate that we trust ({type(error).__name__})"
+        return AssetError("tls", detail, is_retryable=True)
     if isinstance(error, aiohttp.ClientResponseError):
         return AssetError("upstream", f"{target.origin} answers no valid HTTP", is_retryable=True)
     detail = f"{target.origin} cannot be reached ({type(error).__name__})"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -27,6 +29,28 @@ class FetchLimits:
     redirects: int = 3
     connections: int = 100
     url_characters: int = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What came back to something that we sent: of the body only how it begins."""
+
+    status: int
+    headers: Mapping[str, str]
+    start: bytes
+
+
+async def read_posted(response: aiohttp.ClientResponse, limits: FetchLimits) -> Posted:
+    """Status and headers, and at most `max_bytes` of the body as they came, within `rate_window_s` seconds."""
+    start = bytearray()
+    with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(limits.rate_window_s):
+            while len(start) < limits.max_bytes and (part := await response.content.readany()):
+                start += part
+    if not response.content.at_eof():
+        # The rest is not worth waiting for, and the connection cannot be used again.
+        response.close()
+    return Posted(response.status, response.headers, bytes(start[: limits.max_bytes]))
 
 
 async def read_body(response: aiohttp.ClientResponse, limits: FetchLimits) -> bytes:

@@ -23,6 +23,7 @@ from safelight.cli import (
     studio,
     submit,
     tasks,
+    webhooks,
 )
 from safelight.cli import credits as ledger
 
@@ -64,6 +65,7 @@ app.add_typer(studio.commands)
 app.add_typer(lab.commands)
 app.add_typer(submit.commands)
 app.add_typer(tasks.commands, name="tasks")
+app.add_typer(webhooks.commands, name="webhooks")
 app.add_typer(ledger.commands, name="credits")
 app.add_typer(keys.commands, name="keys")
 app.add_typer(providers.commands, name="providers")

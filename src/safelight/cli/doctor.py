@@ -103,7 +103,13 @@ async def _audit(
             yield outcome
             if outcome.check is SCHEMA and not outcome.is_ok:
                 return  # no question fits another schema
-    books = Books(database, store, providers_in_use(settings), settings.sweep_interval_s)
+    books = Books(
+        database,
+        store,
+        providers_in_use(settings),
+        settings.sweep_interval_s,
+        keep_deliveries_days=settings.keep_deliveries_days,
+    )
     async with aclosing(audit_books(books, with_bytes=with_bytes, shown=shown)) as outcomes:
         async for outcome in outcomes:
             yield outcome

@@ -10,6 +10,7 @@ from safelight.client.errors import (
 from safelight.client.tasks import AsyncClient, TaskFields
 from safelight.client.threads import Client
 from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task, Upload
+from safelight.client.webhooks import WebhookEvent, WebhookRejected, verify_webhook
 
 __all__ = [
     "ApiError",
@@ -29,4 +30,7 @@ __all__ = [
     "Task",
     "TaskFields",
     "Upload",
+    "WebhookEvent",
+    "WebhookRejected",
+    "verify_webhook",
 ]

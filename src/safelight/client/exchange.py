@@ -23,7 +23,8 @@ LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is sent; `repeat_on` are the statuses after which the very same call is sent again.
+    """What is sent; `repeat_on` are the statuses after which the very same call is sent again; one
+    without any is sent once, whatever happens.
 
     `timeout_s` is for one try, where the usual time does not do.
     """
@@ -82,6 +83,8 @@ class Exchange:
                     raise
                 error = refusal
             except LOST as loss:
+                if not call.repeat_on:
+                    raise ServiceUnreachable(f"{self.base_url} gave no answer: {_words(loss)}") from None
                 error = ServiceUnreachable(f"{self.base_url} does not answer: {_words(loss)}")
             gap = gap_before_retry(tries, getattr(error, "retry_after_s", None))
             if gap is None:
@@ -114,7 +117,7 @@ class Exchange:
             data = await response.read()
             if not 200 <= response.status < 300:
                 raise _refusal(response, data)
-            body = _object(data)
+            body = {} if response.status == 204 else _object(data)
             if body is None:
                 raise unreadable(response.status)
             return Answer(response.status, response.headers, body)

@@ -9,23 +9,24 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
+from safelight.client.endpoints import WebhookEndpoints
 from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
 from safelight.client.exchange import LOST, Answer, Call, Exchange, unreadable
 from safelight.client.files import replace_file
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
 from safelight.client.pictures import Picture, is_name, media_type_of, read_picture
-from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload
+from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload, checked_id
 
 PATIENCE_S = 120.0
 """How long `watch` bears a service that does not answer: a restart takes seconds."""
 UPLOAD_TIMEOUT_S = 180.0
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class TaskFields(TypedDict, total=False):
@@ -55,6 +56,7 @@ class AsyncClient:
 
     def __init__(self, base_url: str, api_key: str) -> None:
         self._exchange = Exchange(base_url, api_key)
+        self.webhooks = WebhookEndpoints(self._exchange)
 
     async def __aenter__(self) -> Self:
         return self
@@ -127,15 +129,24 @@ class AsyncClient:
 
     async def get(self, task_id: str) -> Task:
         """One task as it stands now."""
-        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{_checked(task_id)}", TEMPORARY))
+        answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{checked_id(task_id)}", TEMPORARY))
         with _reading(answer):
             return Task.of(answer.body)
 
     async def list(
-        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        status: str | None = None,
+        updated_since: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> Page[Task]:
-        """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`."""
-        answer = await self._list("/v1/tasks", status=status, cursor=cursor, limit=limit)
+        """Tasks of the account, newest first; `status` is `processing`, `ready` or `failed`.
+
+        With `updated_since` those alone that were made or have ended since then: what a lost webhook would have told.
+        """
+        since = updated_since.isoformat() if updated_since else None
+        answer = await self._list("/v1/tasks", status=status, updated_since=since, cursor=cursor, limit=limit)
         with _reading(answer):
             return Page(tuple(Task.of(item) for item in answer.body["data"]), answer.body["next_cursor"])
 
@@ -145,7 +156,7 @@ class AsyncClient:
         Raises:
             ApiError: 409, it is being saved or has ended.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/cancel", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked_id(task_id)}/cancel", TEMPORARY))
         return await self.get(task_id)
 
     async def erase(self, task_id: str) -> Task:
@@ -154,7 +165,7 @@ class AsyncClient:
         Raises:
             ApiError: 409, it has not ended yet.
         """
-        await self._exchange.ask(Call("POST", f"/v1/tasks/{_checked(task_id)}/erase", TEMPORARY))
+        await self._exchange.ask(Call("POST", f"/v1/tasks/{checked_id(task_id)}/erase", TEMPORARY))
         return await self.get(task_id)
 
     async def watch(self, task_id: str) -> AsyncIterator[Task]:
@@ -207,7 +218,7 @@ class AsyncClient:
         while True:
             tries += 1
             try:
-                path = f"/v1/assets/{_checked(asset.id)}"
+                path = f"/v1/assets/{checked_id(asset.id)}"
                 data = await self._exchange.fetch(path, most_bytes=asset.bytes)
                 if hashlib.sha256(data).hexdigest() == asset.sha256.lower():
                     return data
@@ -250,13 +261,6 @@ class AsyncClient:
 def new_key() -> str:
     """A fresh idempotency key."""
     return str(uuid.uuid4())
-
-
-def _checked(identifier: str) -> str:
-    """An id that cannot leave its place in the path; none of ours looks otherwise."""
-    if not _ID.fullmatch(identifier):
-        raise ApiError(404, "not-found", f"{identifier!r} is not an id.")
-    return identifier
 
 
 @contextlib.contextmanager

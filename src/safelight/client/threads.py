@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -61,10 +62,17 @@ class Client:
         return self._do(self._client.get(task_id))
 
     def list(
-        self, *, status: str | None = None, cursor: str | None = None, limit: int | None = None
+        self,
+        *,
+        status: str | None = None,
+        updated_since: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
     ) -> Page[Task]:
         """As AsyncClient.list."""
-        return self._do(self._client.list(status=status, cursor=cursor, limit=limit))
+        return self._do(
+            self._client.list(status=status, updated_since=updated_since, cursor=cursor, limit=limit)
+        )
 
     def cancel(self, task_id: str) -> Task:
         """As AsyncClient.cancel."""

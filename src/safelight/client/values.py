@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from safelight.client.errors import ApiError
+
 T = TypeVar("T")
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+def checked_id(identifier: str) -> str:
+    """An id that cannot leave its place in the path; none of ours looks otherwise."""
+    if not _ID.fullmatch(identifier):
+        raise ApiError(404, "not-found", f"{identifier!r} is not an id.")
+    return identifier
 
 
 @dataclass(frozen=True, slots=True)

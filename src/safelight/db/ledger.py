@@ -32,10 +32,10 @@ async def lock_accounts(connection: Connection, ids: Iterable[UUID]) -> dict[UUI
     return {row["id"]: LockedAccount(row["available"], row["open_tasks"], row["now"]) for row in rows}
 
 
-async def settle(connection: Connection, items: Sequence[Mapping[str, Any]]) -> set[UUID]:
-    """T5 for tasks whose accounts and rows are locked; the ids that were really settled."""
+async def settle(connection: Connection, items: Sequence[Mapping[str, Any]]) -> dict[UUID, bool]:
+    """T5 for tasks whose accounts and rows are locked: those really settled, and whether a webhook tells of it."""
     rows = await _sql.settle.rows(connection, items=as_json(items))
-    return {row["task_id"] for row in rows}
+    return {row["task_id"]: row["is_told"] for row in rows}
 
 
 async def grant(connection: Connection, account_id: UUID, amount: int, *, note: str = "") -> None:

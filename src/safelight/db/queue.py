@@ -18,6 +18,7 @@ from safelight.db.statements import Connection, statements
 SUBMIT = "submit"
 ARCHIVE = "archive"
 UNSTAGE = "unstage"
+DELIVER = "deliver"
 
 # Everything is passed, because bare environment names such as CHANNEL would change it otherwise.
 QUEUE_SETTINGS = DBSettings(
@@ -71,6 +72,11 @@ async def enqueue_copying(connection: Connection, *, is_sweep: bool = False) -> 
     await queue_queries(connection).enqueue(
         ARCHIVE, b"", 0, dedupe_key=f"sweep:{ARCHIVE}" if is_sweep else None, on_conflict="skip"
     )
+
+
+async def enqueue_delivering(connection: Connection) -> None:
+    """Let a worker look for deliveries that are due; a job too many does no harm."""
+    await queue_queries(connection).enqueue(DELIVER, b"", 0)
 
 
 async def enqueue_unstaging(connection: Connection, task_ids: Sequence[UUID]) -> None:

@@ -122,12 +122,18 @@ async def task_list(
     before: UUID | None = None,
     limit: int = 50,
     states: Collection[State] | None = None,
+    since: datetime | None = None,
 ) -> list[TaskView]:
-    """At most `limit` tasks of the account, newest first, older than `before`, in any of `states`."""
+    """At most `limit` tasks of the account, newest first, older than `before`, in any of `states`.
+
+    With `since` those alone that were made or have ended since then: what a customer sees of them has changed.
+    """
     words = None if states is None else sorted(states)
-    rows = await _sql.list_tasks.rows(
-        connection, account_id=account_id, before=before, states=words, room=limit
-    )
+    asked = {"account_id": account_id, "before": before, "states": words, "room": limit}
+    if since is None:
+        rows = await _sql.list_tasks.rows(connection, **asked)
+    else:
+        rows = await _sql.list_changed_tasks.rows(connection, **asked, since=since)
     return [_task_of(row) for row in rows]
 
 

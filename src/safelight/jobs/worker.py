@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
-from safelight.db.queue import ARCHIVE, SUBMIT, UNSTAGE
+from safelight.db.queue import ARCHIVE, DELIVER, SUBMIT, UNSTAGE
+from safelight.jobs.deliveries import Deliveries
 from safelight.jobs.lane import Lane
 from safelight.jobs.loops import Poller, repeat
 from safelight.jobs.permits import Copies, Permits
@@ -15,9 +16,9 @@ from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
+from safelight.lifecycle.notify import Notify
 from safelight.lifecycle.retention import Retention
 from safelight.lifecycle.sweep import Sweep
-from safelight.lifecycle.uploads import Uploads
 
 RENEW_S = 6.0
 """A third of a copy's lease: two renewals may fail before it ends."""
@@ -39,16 +40,17 @@ class Worker:
         archive: Archive,
         sweep: Sweep,
         *,
-        uploads: Uploads,
         retention: Retention,
+        notify: Notify,
         rounds: Sequence[Round] = (),
     ) -> None:
         self._settings = context.settings
         self._archive = archive
         self._sweep = sweep
-        self._uploads = uploads
         self._retention = retention
         self._rounds = rounds
+        self._notify = notify
+        self._deliveries = Deliveries(notify, places=self._settings.deliver_concurrency)
         self._copies = Copies(archive, budget=self._settings.archive_concurrency)
         providers = sorted(context.providers)
         permits = Permits(dispatch, budget=self._settings.submit_concurrency, is_shared=len(providers) > 1)
@@ -57,7 +59,12 @@ class Worker:
         self._lanes = [
             Lane("submit", context.database, {SUBMIT: permits.run}, budget=at_once),
             Lane("archive", context.database, {ARCHIVE: self._copies.run}, budget=PERMITS_AT_ONCE),
-            Lane("rest", context.database, {UNSTAGE: self._unstage_job}, budget=REST_AT_ONCE),
+            Lane(
+                "rest",
+                context.database,
+                {UNSTAGE: self._unstage_job, DELIVER: self._deliveries.run},
+                budget=REST_AT_ONCE,
+            ),
         ]
         self._pollers = [Poller(check, name, budget=self._settings.poll_concurrency) for name in providers]
         self._loops: list[asyncio.Task[None]] = []
@@ -70,9 +77,10 @@ class Worker:
             repeat("poll", self._settings.poll_interval_s, poller.step) for poller in self._pollers
         ]
         steps.append(repeat("renew", RENEW_S, self._copies.renew))
+        steps.append(repeat("deliver", self._settings.poll_interval_s, self._deliveries.run))
+        steps.append(repeat("mend", self._settings.sweep_interval_s, self._notify.tidy))
         steps.append(repeat("wake", self._settings.poll_interval_s, self._sweep.wake))
         steps.append(repeat("tidy", self._settings.sweep_interval_s, self._sweep.tidy))
-        steps.append(repeat("expire", self._settings.sweep_interval_s, self._uploads.expire))
         steps.append(repeat("retain", self._settings.retention_interval_s, self._retention.step))
         steps.append(repeat("prune", PRUNE_S, self._retention.prune))
         steps += [repeat(*each) for each in self._rounds]
@@ -87,6 +95,7 @@ class Worker:
         await asyncio.gather(
             *(lane.stop(drain_s) for lane in self._lanes),
             *(poller.drain(drain_s) for poller in self._pollers),
+            self._deliveries.drain(drain_s),
         )
         for supervisor in self._supervisors:
             supervisor.cancel()

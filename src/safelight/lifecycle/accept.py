@@ -81,6 +81,7 @@ class Accept:
         except RequestError as error:
             SUBMITS.labels(error.problem_code).inc()
             raise
+        point("after_accept_commit")
         SUBMITS.labels("replayed" if accepted.is_replayed else "accepted").inc()
         return accepted
 
@@ -227,8 +228,12 @@ class Cancel:
             if row.state in WAITING:
                 changes.settle(task_id, State.CANCELED, cause="customer", failure=CANCELED)
                 await changes.write(connection)
-                return "canceled"
-            if row.state in UPSTREAM:
+                answer = "canceled"
+            elif row.state in UPSTREAM:
                 await tasks.request_cancel(connection, task_id)
-                return "requested"
-        raise RequestError(409, "not-cancelable", "The task can no longer be canceled.")
+                answer = "requested"
+            else:
+                raise RequestError(409, "not-cancelable", "The task can no longer be canceled.")
+            point("before_cancel_commit")
+        point("after_cancel_commit")
+        return answer

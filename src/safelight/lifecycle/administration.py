@@ -14,6 +14,7 @@ from safelight.domain.audit import REFUSED, Actor
 from safelight.domain.keys import ID_LENGTH, PREFIX
 from safelight.errors import LedgerError, RequestError
 from safelight.lifecycle.once import Answered, Once, answered, replayed
+from safelight.telemetry import point
 
 Work = Callable[[Connection], Coroutine[Any, Any, dict[str, Any]]]
 
@@ -160,4 +161,7 @@ class Administration:
             earlier = await replayed(connection, once, is_locking=True)
             if earlier is not None:
                 return earlier
-            return await answered(connection, once, await work(connection))
+            answer = await answered(connection, once, await work(connection))
+            point("before_change_commit")
+        point("after_change_commit")
+        return answer

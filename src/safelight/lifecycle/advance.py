@@ -92,6 +92,7 @@ class Advance:
     async def advance(self, news: News) -> Verdict:
         """Apply one piece of news; when this returns its effect (or its verdict) is committed."""
         verdict = await self._group.do(news)
+        point("after_advance_commit")
         NEWS.labels(news.origin, verdict).inc()
         return verdict
 
@@ -186,6 +187,8 @@ class _Sheet:
             return self._file(news, Verdict.UNKNOWN)
         if news.callback and news.callback.provider != attempt.provider:
             return self._file(news, Verdict.UNKNOWN)  # one provider's token at another provider's door
+        if news.callback and self._is_about_another(news, attempt):
+            return self._file(news, Verdict.UNKNOWN)
         if self._is_observed(news):
             return self._observe(news, row, attempt)
         if news.callback and self._is_repeat(news):
@@ -222,6 +225,12 @@ class _Sheet:
 
     def _is_observed(self, news: News) -> bool:
         return news.callback is not None and self._context.is_observed(news.callback.provider)
+
+    def _is_about_another(self, news: News, attempt: AttemptRow) -> bool:
+        """Whether the provider's own id belongs to another attempt than the token: its pictures are not for here."""
+        ref = news.update.provider_ref if news.update else None
+        owner = self._refs.get((attempt.provider, ref)) if ref else None
+        return owner is not None and owner != (news.task_id, news.attempt)
 
     def _observe(self, news: News, row: TaskRow, attempt: AttemptRow) -> Verdict:
         """Keep the callback with what it would have done; the task stays as it is."""

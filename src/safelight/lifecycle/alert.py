@@ -20,7 +20,7 @@ from safelight.db.database import Database
 from safelight.domain.ids import new_id
 from safelight.errors import AssetError
 from safelight.settings import Settings
-from safelight.telemetry import ALERTS
+from safelight.telemetry import ALERTS, point
 
 log = structlog.get_logger()
 
@@ -55,8 +55,10 @@ class Alerts:
             found = await alerts.claim_alerts(connection, gap_s=GAP_S, room=ROOM) if self._url else []
         if not found or self._url is None:
             return
+        point("before_alert")
         if not await self._send(self._url, found):
             return
+        point("after_alert")
         async with self._database.transaction() as connection:
             await alerts.drop_told(connection, [alert.id for alert in found])
 

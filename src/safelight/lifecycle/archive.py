@@ -36,7 +36,7 @@ MAX_DECODE_TRIES = 3
 """Decodes after which a picture that keeps killing its worker is given up."""
 STORAGE_PATIENCE_S = 3_600.0
 """How long our own storage may fail before a person looks at the task."""
-STALE_SOURCE = frozenset({"expired", "address_refused", "bad_url", "unreachable"})
+STALE_SOURCE = frozenset({"expired", "address_refused", "bad_url", "unreachable", "tls"})
 """Failures of a copy after which the provider is asked for a fresh URL."""
 RESULT_LOST = Failure(FailureClass.UPSTREAM_FAULT, "result_lost")
 
@@ -72,7 +72,10 @@ class Archive:
     async def claim(self, room: int) -> list[tuple[TaskRow, AttemptRow]]:
         """Take tasks whose copy is due, those whose results die first at the front; the claim is the lease."""
         async with self._context.database.transaction() as connection:
-            return await tasks.claim_copies(connection, room=room, lease_s=COPY_LEASE_S)
+            claimed = await tasks.claim_copies(connection, room=room, lease_s=COPY_LEASE_S)
+            point("before_copy_claim_commit")
+        point("after_copy_claim_commit")
+        return claimed
 
     async def renew(self, ids: Sequence[UUID]) -> None:
         """Prolong the leases of copies under way."""
@@ -109,7 +112,9 @@ class Archive:
         await self._conclude(task, attempt, copies)
 
     async def _copy_all(self, task: TaskRow, outputs: Sequence[Output]) -> list[_Copy]:
+        point("before_fetch")
         bodies = await asyncio.gather(*(self._fetch(place, output) for place, output in enumerate(outputs)))
+        point("after_fetch")
         await self._decodes.do(task.id)
         point("before_decode")
         checked = [await self._check(body) for body in bodies]
@@ -142,7 +147,9 @@ class Archive:
         if provider is None or not provider.capabilities.can_poll or attempt.provider_ref is None:
             return ()
         try:
+            point("before_refresh")
             update = await provider.poll(task.reference_of(attempt))
+            point("after_refresh")
         except ProviderError as error:
             log.warning("refresh_failed", task_id=str(task.id), provider=provider.name, code=error.code)
             return None
@@ -156,6 +163,8 @@ class Archive:
                     "outputs": outputs_json(update.outputs),
                 }
                 await tasks.patch_attempts(connection, [patch])
+                point("before_refresh_commit")
+            point("after_refresh_commit")
         return update.outputs
 
     async def _conclude(self, task: TaskRow, attempt: AttemptRow, copies: Sequence[_Copy]) -> None:
@@ -192,6 +201,7 @@ class Archive:
             # Perhaps a blocked picture painted over; perhaps what was asked for. It is delivered, and told.
             log.warning("picture_is_uniform", task_id=str(task.id), position=copy.position)
         key = new_key(task.account_id, suffix=picture.suffix)
+        point("before_put")
         await self._context.store.put(key, copy.data)
         point("after_put")
         return AssetItem(
@@ -228,7 +238,9 @@ class Archive:
             outputs = await tasks.staged_outputs(connection, task_id)
         for output in outputs:
             if output.staged_key is not None:
+                point("before_unstage")
                 await self._context.store.delete(output.staged_key)
+                point("after_unstage")
 
     async def _copy_later(self, task: TaskRow) -> None:
         async with self._context.database.transaction() as connection:
@@ -236,6 +248,8 @@ class Archive:
             note = {"id": task.id, "version": task.version, "wake_in_s": wake_in_s}
             await tasks.note_progress(connection, [note])
             await tasks.forget_decode(connection, task.id)
+            point("before_copy_later_commit")
+        point("after_copy_later_commit")
 
     async def _wait_for_storage(self, task: TaskRow, error: AssetError) -> None:
         """Our own storage fails: the breaker opens, the copy waits, and after an hour a person looks."""
@@ -247,6 +261,7 @@ class Archive:
                 connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True
             )
             await tasks.forget_decode(connection, task.id)
+            point("before_storage_commit")
             if waited_s < STORAGE_PATIENCE_S:
                 note = {"id": task.id, "version": task.version, "wake_in_s": for_s}
                 await tasks.note_progress(connection, [note])

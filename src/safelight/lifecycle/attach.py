@@ -14,6 +14,7 @@ from safelight.assets.store import AssetStore, attached_key
 from safelight.db.tasks import AttemptRow, TaskRow
 from safelight.domain.provider import Output
 from safelight.errors import AssetError, RequestError
+from safelight.telemetry import point
 
 log = structlog.get_logger()
 
@@ -122,7 +123,9 @@ class Attach:
         key = attached_key(task.id, attempt.number)
         attached.ours.append(key)
         try:
+            point("before_attach")
             await self._store.put(key, data)
+            point("after_attach")
         except AssetError as error:
             raise _storage_fails() from error
         attached.keys.append(key)

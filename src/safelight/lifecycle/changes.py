@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import structlog
 from safelight.db import findings, ledger, tasks
 from safelight.db.queue import (
     enqueue_copying,
+    enqueue_delivering,
     enqueue_permits,
     enqueue_unstaging,
     providers_with_due_tasks,
@@ -24,7 +25,7 @@ from safelight.domain.news import AttemptOutcome
 from safelight.domain.routes import Place
 from safelight.domain.task import UPSTREAM, WAITING, ReviewReason, State, is_terminal, may_move
 from safelight.errors import LedgerError
-from safelight.telemetry import FINDINGS, MOVES, REROUTES, REVIEWS
+from safelight.telemetry import FINDINGS, MOVES, REROUTES, REVIEWS, point
 
 log = structlog.get_logger()
 
@@ -219,7 +220,10 @@ class Changes:
         for moves in self._moves:
             _expect(await tasks.move(connection, moves), moves)
         if self._settlements:
-            _expect(await ledger.settle(connection, self._settlements), self._settlements)
+            settled = await ledger.settle(connection, self._settlements)
+            _expect(settled.keys(), self._settlements)
+            if any(settled.values()):
+                await enqueue_delivering(connection)
         for notes in _rounds(self._progress, ("id",)):
             versioned = [{**note, "version": self._work(note["id"]).version} for note in notes]
             await tasks.note_progress(connection, versioned)
@@ -227,11 +231,13 @@ class Changes:
             for kind, task_id in await findings.insert_findings(connection, self._findings):
                 FINDINGS.labels(kind).inc()
                 log.warning("finding", kind=kind, task_id=str(task_id))
+        point("before_enqueue")
         if self._has_copies:
             await enqueue_copying(connection)
         await enqueue_unstaging(connection, self._staged)
         if self._freed:
             await enqueue_permits(connection, await providers_with_due_tasks(connection, sorted(self._freed)))
+        point("after_enqueue")
 
     def _work(self, task_id: UUID) -> _Working:
         work = self._working.get(task_id)
@@ -259,7 +265,7 @@ class Changes:
         work.steps += 1
 
 
-def _expect(moved: set[UUID], items: Sequence[dict[str, Any]]) -> None:
+def _expect(moved: Set[UUID], items: Sequence[dict[str, Any]]) -> None:
     missing = {item["id"] for item in items} - moved
     if missing:
         raise LedgerError(f"{len(missing)} locked tasks did not move as decided")

@@ -56,7 +56,9 @@ class Check:
             due = await tasks.claim_looks(connection, provider_name, room=room, lease_s=LOOK_LEASE_S)
             if per_s is not None and due:
                 await gates.take_looks(connection, provider_name, len(due), per_s=per_s)
-            return due
+            point("before_look_claim_commit")
+        point("after_look_claim_commit")
+        return due
 
     async def check(self, task: TaskRow, attempt: AttemptRow) -> None:
         """Look at a claimed task and do what its state asks for."""
@@ -127,7 +129,9 @@ class Check:
         if not provider.capabilities.can_poll:
             return None
         try:
+            point("before_poll")
             update = await provider.poll(task.reference_of(attempt))
+            point("after_poll")
         except ProviderError as error:
             count(provider.name, error.code)
             log.warning("poll_failed", task_id=str(task.id), provider=provider.name, excerpt=error.excerpt)
@@ -168,7 +172,9 @@ class Check:
         if attempt.provider_ref is None or not provider.capabilities.can_cancel:
             return False
         try:
+            point("before_cancel_call")
             is_confirmed = await provider.cancel(task.reference_of(attempt))
+            point("after_cancel_call")
         except ProviderError as error:
             log.warning("cancel_failed", task_id=str(task.id), provider=provider.name, code=error.code)
             return False
@@ -215,6 +221,8 @@ class Check:
                 lifetime_s = self._context.lifetime_s(attempt.provider)
                 changes.move(task.id, State.ARCHIVING, cause="look", wake_in_s=0.0, lifetime_s=lifetime_s)
                 await changes.write(connection)
+            point("before_recopy_commit")
+        point("after_recopy_commit")
 
 
 def _looks_after(task: TaskRow, attempt: AttemptRow, update: ProviderUpdate | None, pace: Pace) -> int:

@@ -118,6 +118,20 @@ CHECKS: tuple[Check, ...] = (
         ROWS,
     ),
     Check("callers", "I21", "What a callback moved was moved by one that is in the inbox.", _TASKS, ROWS),
+    Check(
+        "events",
+        "I17 I18",
+        "Of every task that has ended the endpoints of its account were told, truly.",
+        _TASKS,
+        "GET /v1/tasks?updated_since= tells the customer; look at `safelight tasks show ID`",
+    ),
+    Check(
+        "deliveries",
+        "I18 I19",
+        "What is due to customers is tried in time, and nothing to a live endpoint sleeps.",
+        _ALL,
+        WAKE,
+    ),
     Check("inputs", "I15", "The inputs of open tasks are there.", _ALL, "safelight tasks cancel ID"),
     Check(
         "overdue", "I19", "Every open task is woken in time, and none stays past its deadlines.", _ALL, WAKE

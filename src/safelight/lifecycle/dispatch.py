@@ -117,6 +117,8 @@ class Dispatch:
                 answer_in_s=capabilities.submit_timeout_s + ANSWER_MARGIN_S,
                 retired=self._context.routing.retired(provider_name, gate.now.date()),
             )
+            point("before_claim_commit")
+        point("after_claim_commit")
         now = time.monotonic()
         is_probe = gate.failures > 0 or gate.faults > 0
         items = [Claim(task, attempt, now, is_probe=is_probe) for task, attempt in claimed]
@@ -172,7 +174,9 @@ class Dispatch:
         notes = ProgressNotes(self._context.database, task)
         submission = self._submission(provider, task, attempt, pictures)
         try:
+            point("before_submit")
             update = await provider.submit(replace(submission, report=notes.report))
+            point("after_submit")
         except ProviderError as error:
             return self.news_of_error(task, attempt, error)
         finally:
@@ -208,7 +212,9 @@ class Dispatch:
                 staged.append(output)
                 continue
             key = staging_key(task_id, attempt, position)
+            point("before_stage")
             await self._context.store.put(key, output.data)
+            point("after_stage")
             staged.append(Output(staged_key=key))
         return replace(update, outputs=tuple(staged))
 
@@ -269,6 +275,8 @@ class Dispatch:
             await gates.close_gate(
                 connection, gates.STORAGE, for_s=for_s, reason=error.reason, is_failure=True
             )
+            point("before_storage_gate_commit")
+        point("after_storage_gate_commit")
         log.error("storage_unavailable", reason=error.reason, closed_s=round(for_s, 1))
 
     def _submission(
@@ -311,6 +319,8 @@ class Dispatch:
         """Enough faults in a row open the breaker, and so does a single one of a probe."""
         async with self._context.database.transaction() as connection:
             faults, failures = await gates.count_fault(connection, provider_name)
+            point("before_fault_commit")
+        point("after_fault_commit")
         if faults >= MAX_FAULTS or failures:
             await self._close_gate(provider_name, news, FAULTS)
 
@@ -323,12 +333,16 @@ class Dispatch:
             await gates.close_gate(
                 connection, provider_name, for_s=for_s, reason=reason, is_failure=is_failure
             )
+            point("before_gate_commit")
+        point("after_gate_commit")
         level = log.warning if reason == RATE_LIMITED else log.error
         level("gate_closed", provider=provider_name, reason=reason, closed_s=round(for_s, 1))
 
     async def _open_gate(self, provider_name: str) -> None:
         async with self._context.database.connection() as connection:
+            point("before_gate_open")
             await gates.open_gate(connection, provider_name)
+        point("after_gate_open")
         log.info("gate_opened", provider=provider_name)
 
     async def _match_unmatched(self, news: News, provider: Provider) -> None:
@@ -339,6 +353,7 @@ class Dispatch:
             return
         bodies = await self._unmatched.do((provider.name, ref))
         for raw in bodies:
+            point("before_match")
             update = await self.believable(provider, news.task_id, news.attempt, provider.read_callback(raw))
             await self._advance.advance(News(news.task_id, news.attempt, update=update))
 

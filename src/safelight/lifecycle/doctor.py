@@ -73,6 +73,7 @@ class Books:
     store: AssetStore
     providers: Sequence[str] | None = None
     sweep_interval_s: float = 30.0
+    keep_deliveries_days: int = 30
 
 
 def checks(*, with_bytes: bool = True) -> tuple[Check, ...]:
@@ -175,5 +176,6 @@ def _values(books: Books) -> dict[str, Any]:
         "max_attempts": MAX_ATTEMPTS_IN_ALL,
         "max_callbacks": MAX_BODIES_PER_ATTEMPT + CONCURRENT_CALLBACKS,
         "providers": list(books.providers or ()),
+        "keep_deliveries_days": books.keep_deliveries_days,
         "guards": list(audit.guards()),
     }

@@ -13,7 +13,7 @@ from safelight.lifecycle.advance import Advance, News
 from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
-from safelight.telemetry import POLLS
+from safelight.telemetry import POLLS, point
 
 CLOSED_LOOK_S = 5.0
 """Pause before a provider (or a storage) that cannot be asked now is tried again."""
@@ -55,12 +55,16 @@ class Looks:
                 decide_in_s=decide_in_s,
             )
             await changes.write(connection)
+            point("before_review_commit")
+        point("after_review_commit")
 
     async def note(self, task: TaskRow, *, looks: int, wake_in_s: float) -> None:
         """Nothing new: look again later."""
         async with self._context.database.transaction() as connection:
             note = {"id": task.id, "version": task.version, "looks": looks, "wake_in_s": wake_in_s}
             await tasks.note_progress(connection, [note])
+            point("before_note_commit")
+        point("after_note_commit")
 
 
 def count(provider_name: str, result: str) -> None:

@@ -92,7 +92,7 @@ class Receive:
         if token is not None:
             named = self._context.tokens.read(token)
             has_pictures = any(output.data for output in update.outputs)
-            if named is None or (has_pictures and not await self._belongs(named, provider.name)):
+            if named is None or (has_pictures and not await self._belongs(named, provider.name, update)):
                 self._log("callback_unknown_token", provider.name)
                 return Verdict.UNKNOWN
         else:
@@ -104,9 +104,12 @@ class Receive:
         news = News(task_id, number, update=update, callback=Callback(provider.name, body))
         return await self._advance.advance(news)
 
-    async def _belongs(self, named: tuple[UUID, int], provider_name: str) -> bool:
+    async def _belongs(self, named: tuple[UUID, int], provider_name: str, update: ProviderUpdate) -> bool:
+        """Whether pictures inside a callback may be put down for this attempt, before its task is locked."""
         async with self._context.database.connection() as connection:
-            return await tasks.provider_of_attempt(connection, *named) == provider_name
+            if await tasks.provider_of_attempt(connection, *named) != provider_name:
+                return False
+        return await self._find_by_ref(provider_name, update.provider_ref) in (None, named)
 
     async def _find_by_ref(self, provider_name: str, provider_ref: str | None) -> tuple[UUID, int] | None:
         if provider_ref is None:
@@ -121,5 +124,7 @@ class Receive:
         async with self._context.database.transaction() as connection:
             if update.provider_ref is not None and await inbox.has_room_for_unmatched(connection):
                 await inbox.insert_callbacks(connection, [row])
+            point("before_unmatched_commit")
+        point("after_unmatched_commit")
         self._log("callback_unmatched", provider_name)
         return Verdict.UNKNOWN

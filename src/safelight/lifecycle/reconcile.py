@@ -134,6 +134,8 @@ class Reconcile:
             await self._compare(sitting)
         async with self._context.database.transaction() as connection:
             finished = await reconciliation.finish(connection, run)
+            point("before_finish_commit")
+        point("after_finish_commit")
         if finished is None:
             raise StaleAttempt(f"the run over {run.provider} {run.day} was taken over")
         RECONCILIATIONS.labels(run.provider, "complete" if finished.is_complete else "incomplete").inc()
@@ -166,7 +168,9 @@ class Reconcile:
         since, until = start_of(run.day) - EDGE, run.until_at + EDGE
         while run.stage == "theirs":
             await wait_for_look(self._context, sitting.provider)
+            point("before_list")
             listed = await sitting.provider.list_records(since, until, run.cursor)
+            point("after_list")
             page = await sitting.comparison.records(listed.records)
             sitting.pages += 1
             run.cursor = listed.next_cursor
@@ -218,7 +222,6 @@ class Reconcile:
         if sitting.is_preview:
             sitting.seen.update(page.refs)
             return
-        point("before_reconcile_commit")
         async with self._context.database.transaction() as connection:
             if not await reconciliation.turn_page(connection, run, lines, lease_s=LEASE_S):
                 raise StaleAttempt(f"the run over {run.provider} {run.day} was taken over")
@@ -226,6 +229,7 @@ class Reconcile:
             new = await findings.insert_findings(connection, page.findings)
             if page.costs:
                 await tasks.patch_attempts(connection, page.costs)
+            point("before_reconcile_commit")
         for kind, task_id in new:
             FINDINGS.labels(kind).inc()
             log.warning("finding", kind=kind, provider=run.provider, task_id=str(task_id or ""))

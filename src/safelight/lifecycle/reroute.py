@@ -15,6 +15,7 @@ from safelight.domain.news import UNREACHABLE, AttemptOutcome
 from safelight.domain.routes import KeyState, Place
 from safelight.lifecycle.changes import Changes
 from safelight.lifecycle.context import Context
+from safelight.telemetry import point
 
 ROOM = 500
 """Tasks that one pass takes from one key."""
@@ -89,7 +90,10 @@ class Reroute:
             states = dict(await self._routing.states(connection))
             state = states.get(key)
             reason = state.reason if state and state.reason else "retired"
-            return await self._move(connection, rows, states, reason=reason)
+            moved = await self._move(connection, rows, states, reason=reason)
+            point("before_reroute_commit")
+        point("after_reroute_commit")
+        return moved
 
     async def _take_over(self, key: str, others: Collection[str], upstream_models: Sequence[str]) -> int:
         provider = self._context.providers.get(key)
@@ -113,7 +117,10 @@ class Reroute:
                 connection, late[0], upstream_models, room=room, overdue_s=OVERDUE_S
             )
             is_shut = states.get(late[0], KeyState()).closed_for_s > 0.0
-            return await self._move_to(connection, rows, key, is_shut=is_shut)
+            moved = await self._move_to(connection, rows, key, is_shut=is_shut)
+            point("before_take_over_commit")
+        point("after_take_over_commit")
+        return moved
 
     async def _move(
         self,

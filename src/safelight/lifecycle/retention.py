@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from safelight.assets.store import AssetStore, thumbnail_key
-from safelight.db import admin, retention, sessions, tasks
+from safelight.db import admin, outbox, retention, sessions, tasks
 from safelight.db.database import Database
 from safelight.db.queue import prune_queue
 from safelight.db.retention import DoomedAsset
@@ -49,6 +49,7 @@ class Retention:
         await self._apply("assets", settings.keep_assets_days, retention.doom_assets, BATCH // 2)
         await self._delete_doomed()
         await self._drop_receipts()
+        await self._drop_deliveries()
 
     async def prune(self) -> None:
         """Once a day: what the queue wrote for itself, answers to operators, old sessions, and bytes of nobody."""
@@ -100,6 +101,19 @@ class Retention:
             async with self._database.connection() as connection:
                 if await retention.drop_receipts(connection, keep_days=keep_days, room=BATCH) < BATCH:
                     return
+
+    async def _drop_deliveries(self) -> None:
+        """Webhook events go by their own age, with their deliveries and tries; none that is still on its way."""
+        if not await self._lease("deliveries"):
+            return
+        keep_days = self._settings.keep_deliveries_days
+        try:
+            for _ in range(BATCHES_A_PASS):
+                async with self._database.transaction() as connection:
+                    if await outbox.drop_events(connection, keep_days=keep_days, room=BATCH) < BATCH:
+                        return
+        finally:
+            await self._free("deliveries")
 
     async def _lease(self, kind: str) -> bool:
         async with self._database.connection() as connection:

@@ -102,6 +102,7 @@ class Review:
             # After any other error the commit may have happened, and the pictures with it.
             await self._attach.forget(attached)
             raise
+        point("after_decision_commit")
         if answer.is_replayed:
             await self._attach.forget(attached)
         else:

@@ -43,7 +43,9 @@ class Settle:
         Raises:
             StaleAttempt: the task has moved on; nothing was changed.
         """
-        return await self._group.do(ending)
+        state = await self._group.do(ending)
+        point("after_settle_commit")
+        return state
 
     async def _settle_many(
         self, connection: Connection, endings: Sequence[Ending]

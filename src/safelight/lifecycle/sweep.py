@@ -8,6 +8,7 @@ from safelight.db.queue import enqueue_copying, enqueue_permits, providers_with_
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.reroute import Reroute
+from safelight.telemetry import point
 
 ROOM = 500
 """Rows one pass takes of each kind: a pass stays short, and the next one follows soon."""
@@ -36,6 +37,8 @@ class Sweep:
             await enqueue_permits(connection, due, is_sweep=True)
             if await tasks.has_due_copies(connection, overdue_s=OVERDUE_S):
                 await enqueue_copying(connection, is_sweep=True)
+            point("before_wake_commit")
+        point("after_wake_commit")
 
     async def tidy(self) -> None:
         """End what never started, forget old unknown callbacks, let the storage be tried again."""
@@ -45,6 +48,7 @@ class Sweep:
             closed = dict(await closed_gates(connection))
             if STORAGE not in closed and await gate_failures(connection, STORAGE):
                 await open_gate(connection, STORAGE)
+        point("after_tidy")
         for task_id in late:
             async with self._context.database.connection() as connection:
                 found = await tasks.read_task(connection, task_id)

@@ -28,6 +28,7 @@ from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import ANSWER_MARGIN_S, Dispatch
 from safelight.lifecycle.listing import read_window, told_by_id
 from safelight.lifecycle.looks import CLOSED_LOOK_S, Looks, count, is_past, until_deadline_s
+from safelight.telemetry import point
 
 log = structlog.get_logger()
 
@@ -95,6 +96,8 @@ class Uncertain:
                 connection, task.id, attempt.number, answer_in_s=answer_in_s
             ):
                 return  # it has moved on
+            point("before_send_again_commit")
+        point("after_send_again_commit")
         if is_closed:
             await self._looks.note(task, looks=task.looks, wake_in_s=CLOSED_LOOK_S)
             return
@@ -106,7 +109,9 @@ class Uncertain:
 
     async def _look_up(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
         try:
+            point("before_look_up")
             update = await provider.look_up(task.reference_of(attempt))
+            point("after_look_up")
         except ProviderError as error:
             await self._not_told(provider, task, error)
             return

@@ -37,7 +37,6 @@ _UPLOAD = Call(
 )
 _QUEUE = Call(path="/queue", max_answer_bytes=64 * 1024 * 1024)
 _HISTORY = Call(path="/history", query={"max_items": MOST_HISTORY}, max_answer_bytes=64 * 1024 * 1024)
-_DELETE = Call(method="POST", path="/queue", body={"delete": ["{provider_ref}"]})
 _INTERRUPT = Call(method="POST", path="/interrupt", body={"prompt_id": "{provider_ref}"})
 
 
@@ -100,7 +99,7 @@ class ComfyUi(DeclaredProvider):
         values = self._with_ref(attempt)
         running, pending = await self._refs_in_line("cancel")
         if attempt.provider_ref in pending:
-            await self._ask("cancel", _DELETE, values)
+            await self._ask("cancel", self._declared("cancel", self._declaration.cancel), values)
             running, pending = await self._refs_in_line("cancel")
             is_gone = attempt.provider_ref not in (*running, *pending)
             history = await self._history("cancel", self._declared("poll", self._declaration.poll), values)

@@ -125,6 +125,12 @@ class Stream(Section):
     )
     answer: Dialect = Field(description="How the collected events are read.")
 
+    @model_validator(mode="after")
+    def _check_steps(self) -> Self:
+        if self.steps == "n" and self.is_many is not True:
+            raise ValueError("with a step for each picture, one alone is no progress; write is_many = true")
+        return self
+
 
 class Submit(Call):
     """How an attempt is sent. `accepted` answers carry a provider_ref or, if synchronous, the pictures.

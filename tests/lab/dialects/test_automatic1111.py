@@ -116,3 +116,23 @@ async def test_with_a_wrong_password_the_scheme_is_told(visitor: Visitor) -> Non
     for headers in ({"Authorization": "Basic YTpi"}, {"Authorization": "Basic ?"}):
         refused = await visitor.ask(replace(asked, headers=headers))
         assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Basic")
+
+
+@pytest.mark.parametrize(
+    ("changes", "flaws"),
+    [
+        ({"width": 512, "height": 768}, ["stretched"]),
+        ({"width": 512, "height": 768, "resize_mode": 1}, []),
+        ({"mask": PICTURE}, ["begun anew behind the mask"]),
+        ({"mask": PICTURE, "inpainting_fill": 1}, []),
+    ],
+)
+async def test_what_an_edit_does_to_its_picture_unasked_is_noted(
+    visitor: Visitor, changes: dict[str, Any], flaws: list[str]
+) -> None:
+    answered = await drawn(
+        visitor, "img2img", **{"init_images": [PICTURE], "width": 64, "height": 64, **changes}
+    )
+    assert answered.status == 200
+    assert (await visitor.item())["details"]["flaws"] == flaws
+    assert "flaws" not in answered.body["parameters"]

@@ -77,6 +77,22 @@ async def test_moderation_is_a_state_without_a_result(visitor: Visitor, way: str
     assert last.body["details"]
 
 
+@pytest.mark.parametrize(
+    ("ending", "way", "code"),
+    [
+        ("failed", "error", "generation_timeout"),
+        ("failed", "internal", "internal_error"),
+        ("blocked", "policy", "content_policy_violation"),
+        ("invalid_request", "image", "invalid_image"),
+    ],
+)
+async def test_an_error_says_why_beside_its_state(visitor: Visitor, ending: str, way: str, code: str) -> None:
+    await visitor.turn(ending=ending, ending_way=way)
+    last = await visitor.finished(await submit(visitor))
+    assert (last.body["status"], last.body["error"], last.body["result"]) == ("Error", code, None)
+    assert last.body["message"]
+
+
 async def test_an_id_that_nobody_knows_is_a_state(visitor: Visitor) -> None:
     asked = Asked("GET", "/v1/get_result?id=00000000-0000-0000-0000-000000000000", headers=KEY)
     assert (await visitor.ask(asked)).body["status"] == "Task not found"

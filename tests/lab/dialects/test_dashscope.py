@@ -122,6 +122,13 @@ async def test_an_id_that_nobody_knows_is_a_state(visitor: Visitor) -> None:
     assert (seen.status, seen.body["output"]) == (200, {"task_id": "nothing", "task_status": "UNKNOWN"})
 
 
+async def test_what_has_not_begun_may_be_suspended(visitor: Visitor) -> None:
+    await visitor.turn(variant="suspended", latency_s=[5, 5])
+    accepted = await submit(visitor)
+    polled = await visitor.ask(visitor.speaker.poll(accepted.body))
+    assert polled.body["output"]["task_status"] == "SUSPENDED"
+
+
 async def test_only_what_is_pending_is_canceled(visitor: Visitor) -> None:
     await visitor.turn(latency_s=[0.5, 0.5])
     accepted = await submit(visitor)

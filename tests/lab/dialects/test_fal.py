@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from typing import Any
 
 import fal_client
@@ -121,11 +122,29 @@ async def test_a_canceled_request_is_completed_with_an_error(visitor: Visitor) -
     accepted = await visitor.submit()
     answers = [await visitor.ask(visitor.speaker.cancel(accepted.body)) for _ in range(2)]
     assert [(each.status, each.body["status"]) for each in answers] == [
-        (202, "CANCELLATION_REQUESTED"),
+        (200, "OK"),
         (400, "ALREADY_COMPLETED"),
     ]
     status = await visitor.ask(visitor.speaker.poll(accepted.body))
     assert (status.body["status"], status.body["error_type"]) == ("COMPLETED", "client_cancelled")
+
+
+async def test_pictures_that_a_check_takes_out_are_black_and_marked(visitor: Visitor, caller: Caller) -> None:
+    await visitor.turn(ending="blocked", ending_way="black")
+    last = await visitor.finished(await visitor.submit(callback_url=caller.callback_url))
+    assert (last.status, last.body["has_nsfw_concepts"]) == (200, [True])
+    await caller.until(lambda: bool(caller.taken))
+    told = json.loads(caller.taken[0][1])
+    assert (told["status"], told["payload"]["has_nsfw_concepts"]) == ("OK", [True])
+
+
+async def test_a_request_may_be_known_at_the_addresses_of_the_answer_only(visitor: Visitor) -> None:
+    await visitor.turn(variant="cluster")
+    accepted = await visitor.submit()
+    named = accepted.body["status_url"]
+    by_hand = named.replace("/cluster/", "/")
+    assert (await visitor.ask(Asked("GET", by_hand, headers=KEY))).status == 404
+    assert (await visitor.ask(Asked("GET", named, headers=KEY))).status in (200, 202)
 
 
 async def test_a_callback_may_come_without_its_payload(visitor: Visitor, caller: Caller) -> None:

@@ -100,7 +100,15 @@ async def test_a_list_is_read_by_time_and_by_the_address_of_the_next_page(visito
     assert (await visitor.ask(Asked("GET", f"{PATH}?{urlencode(early)}", headers=KEY))).body["results"] == []
 
 
-@pytest.mark.parametrize(("events", "words"), [(None, ["succeeded"]), (["start"], ["processing"])])
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (None, ["processing", "succeeded"]),
+        (["start"], ["processing"]),
+        (["output"], ["processing"]),
+        (["completed"], ["succeeded"]),
+    ],
+)
 async def test_only_the_events_that_were_asked_for_are_told(
     visitor: Visitor, caller: Caller, events: list[str] | None, words: list[str]
 ) -> None:

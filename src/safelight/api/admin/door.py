@@ -10,6 +10,7 @@ from safelight.api.admin.keeper import Keeper
 from safelight.api.admin.records import Records
 from safelight.api.admin.sessions import console_sessions
 from safelight.api.admin.tasks import AdminTasks
+from safelight.api.admin.webhooks import AdminWebhooks
 from safelight.api.parts import ApiParts
 
 
@@ -23,3 +24,4 @@ def add_admin_routes(app: FastAPI, parts: ApiParts) -> None:
     Records(parts, keeper).add_to(app)
     AdminAccounts(parts, keeper).add_to(app)
     Figures(parts, keeper).add_to(app)
+    AdminWebhooks(parts, keeper).add_to(app)

@@ -9,15 +9,13 @@ from decimal import Decimal
 from typing import Any, TypeVar
 from uuid import UUID
 
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from safelight.api import bodies, pages
-from safelight.api.admin.shapes import AdminBody
+from safelight.api.checked import CheckedBody, check_body
 from safelight.api.described import ADMIN_SCHEME, described, parameter
 from safelight.api.headers import Headers
-from safelight.api.problems import FieldsRefused
 from safelight.api.shown import time_text
 from safelight.lifecycle.once import Answered, Once
 
@@ -29,7 +27,7 @@ KEY_HEADER = parameter(
     "The same change under the same key is made once.",
 )
 
-BodyT = TypeVar("BodyT", bound=AdminBody)
+BodyT = TypeVar("BodyT", bound=CheckedBody)
 
 
 async def read_change(
@@ -49,15 +47,7 @@ async def read_change(
     has_key = needs_key or b"idempotency-key" in headers
     key = bodies.read_idempotency_key(headers) if has_key else None
     body = bodies.parse_object(await bodies.read_body(request, headers, limit))
-    try:
-        checked = shape.model_validate(body)
-    except ValidationError as error:
-        raise FieldsRefused(
-            [
-                {"field": _place(fault["loc"]), "message": fault["msg"].lower()}
-                for fault in error.errors(include_input=False, include_context=False)[:50]
-            ]
-        ) from None
+    checked = check_body(body, shape)
     if key is None:
         return checked, None
     # What is changed stands in the address: it belongs to what the key was used for.
@@ -87,11 +77,6 @@ def page_of(rows: Sequence[Mapping[str, Any]], limit: int) -> Response:
 def admin_described(summary: str, answers: Mapping[int, Any], **documented: Any) -> dict[str, Any]:
     """As `described`, with the operator's key as the way in."""
     return described(summary, answers, scheme=ADMIN_SCHEME, **documented)
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
-    return text.removeprefix(".")[:100].encode("utf-8", "replace").decode() or "body"
 
 
 def _named(value: Any) -> Any:

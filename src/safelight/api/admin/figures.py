@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from fastapi import FastAPI
@@ -18,7 +19,6 @@ from safelight.api.headers import headers_of
 from safelight.api.parts import ApiParts
 from safelight.api.problems import FieldsRefused
 from safelight.db import figures, notices, views
-from safelight.db.statements import Connection
 from safelight.lifecycle.notices import report
 
 MAX_HOURS = 168
@@ -53,28 +53,32 @@ class Figures:
                     connection, since_at, "hour" if hours <= HOURLY_UP_TO else "day"
                 ),
                 "waits": await figures.waits(connection, since_at),
-                "runs": [
-                    {**run, "looked_at_after_s": await self._threshold_s(connection, run)}
-                    for run in await figures.runs(connection, since_at)
-                ],
-                "providers": await self._providers(connection, hours),
             }
-        return shown(document)
+        runs, providers = await self._runs(since_at), await self._providers(hours)
+        return shown({**document, "runs": runs, "providers": providers})
 
-    async def _threshold_s(self, connection: Connection, run: dict[str, Any]) -> float:
-        pace = await self._parts.paces.pace(connection, run["provider"], run["upstream_model"])
-        return pace.p95_s
+    async def _runs(self, since_at: datetime) -> list[dict[str, Any]]:
+        """Run times, each beside the time after which such an attempt is looked at."""
+        async with self._parts.database.connection() as connection:
+            found = await figures.runs(connection, since_at)
+            for run in found:
+                pace = await self._parts.paces.pace(connection, run["provider"], run["upstream_model"])
+                run["looked_at_after_s"] = pace.p95_s
+        return found
 
-    async def _providers(self, connection: Connection, hours: int) -> list[dict[str, Any]]:
+    async def _providers(self, hours: int) -> list[dict[str, Any]]:
         """How every provider key stands now, and what its callbacks came to on the days of that time."""
-        alarms = await notices.alarms(connection)
         found = []
-        for key in await views.provider_health(connection, sorted(self._parts.providers)):
-            table = self._parts.settings.providers.get(self._parts.routing.provider_of(key.name))
-            mode = table.mode if table else "apply"
-            told = await report(connection, [key.name], mode=mode, days=math.ceil(hours / 24))
-            callbacks = {**asdict(told), "received": told.received, "forged": told.forged}
-            found.append({**asdict(key), "callbacks": callbacks, "has_callback_alarm": key.name in alarms})
+        async with self._parts.database.connection() as connection:
+            alarms = await notices.alarms(connection)
+            for key in await views.provider_health(connection, sorted(self._parts.providers)):
+                table = self._parts.settings.providers.get(self._parts.routing.provider_of(key.name))
+                mode = table.mode if table else "apply"
+                told = await report(connection, [key.name], mode=mode, days=math.ceil(hours / 24))
+                callbacks = {**asdict(told), "received": told.received, "forged": told.forged}
+                found.append(
+                    {**asdict(key), "callbacks": callbacks, "has_callback_alarm": key.name in alarms}
+                )
         return found
 
 

@@ -8,17 +8,13 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from safelight.api.checked import CheckedBody
+
 Text = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 
 
-class AdminBody(BaseModel):
-    """A body whose unknown fields are refused, and whose values are taken as they are."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class DecisionBody(AdminBody):
+class DecisionBody(CheckedBody):
     """A decision about a task in review, as it stood at `version`."""
 
     decision: Literal["check_again", "resubmit", "attach_result", "fail_and_release", "accept_as_done"]
@@ -33,26 +29,26 @@ class DecisionBody(AdminBody):
     urls: list[str] = Field([], max_length=1_000, description="attach_result: https or data URLs, in order.")
 
 
-class ResolveBody(AdminBody):
+class ResolveBody(CheckedBody):
     """What came of a finding."""
 
     note: Text = Field(min_length=1)
 
 
-class AccountBody(AdminBody):
+class AccountBody(CheckedBody):
     """A new account."""
 
     name: Name
 
 
-class GrantBody(AdminBody):
+class GrantBody(CheckedBody):
     """Credits to add, or with a minus to take back."""
 
     amount: int = Field(ge=-(10**15), le=10**15, description="Not 0.")
     reason: Text = Field(min_length=1, description="It stays with the entry.")
 
 
-class KeyBody(AdminBody):
+class KeyBody(CheckedBody):
     """A new key; the name is for people."""
 
     name: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f]*$")] = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from safelight.cli.conformance.cases import Case
@@ -14,6 +15,7 @@ from safelight.cli.conformance.workbench import (
     Outcome,
     Workbench,
     expect,
+    known_words,
     without_links,
 )
 from safelight.domain.provider import AttemptRef, Output, ProviderUpdate, UpdateStatus
@@ -51,12 +53,18 @@ def look_cases(bench: Workbench) -> Iterator[Case]:
     if bench.capabilities.can_cancel:
         yield Case("canceled: while it runs", partial(_canceled, bench))
         yield Case("canceled: too late", partial(_canceled_late, bench))
+        if "cluster" in bench.dialect["variants"]:
+            yield Case("canceled: only where the answer says", partial(_canceled_elsewhere, bench))
+        for how in ("html_502", "empty_200", "garbage_200", "html_200", "json_200"):
+            yield Case(f"canceled: {how} confirms nothing", partial(_cancel_says_nothing, bench, how))
 
 
 def _poll_cases(bench: Workbench) -> Iterator[Case]:
     yield Case("polled: before it is done", partial(_open, bench))
     yield Case("polled: a word that nobody knows", partial(_unknown_word, bench))
     yield Case("polled: without the addresses of the answer", partial(_without_links, bench))
+    if "cluster" in bench.dialect["variants"]:
+        yield Case("polled: only where the answer says", partial(_at_its_cluster, bench))
     for way in bench.dialect["refusals"].get("not_found", ()):
         yield Case(f"polled: not found ({way})", partial(_poll_refused, bench, "not_found", way))
     for way in bench.dialect["refusals"].get("upstream_fault", ()):
@@ -180,6 +188,13 @@ async def _without_links(bench: Workbench) -> None:
     del outcome
 
 
+async def _at_its_cluster(bench: Workbench) -> None:
+    await bench.turn(variant="cluster")
+    _, attempt, outcome = await bench.started(callback_url=None)
+    final = await bench.finish(attempt, outcome)
+    expect(final.status is UpdateStatus.SUCCEEDED, f"at its own address it ends {final.status}")
+
+
 async def _poll_refused(bench: Workbench, situation: str, way: str) -> None:
     await bench.turn(latency_s=[LONG_S, LONG_S])
     _, attempt, _ = await bench.started()
@@ -212,14 +227,28 @@ async def _canceled(bench: Workbench) -> None:
     await bench.turn(latency_s=[LONG_S, LONG_S])
     _, attempt, _ = await bench.started()
     try:
-        is_confirmed = await bench.provider.cancel(attempt)
+        is_confirmed = await _cancel(bench, attempt)
     except ProviderError as error:
         raise Nonconformity(f"a cancel in time is an error: {error} {error.excerpt}") from None
     if not bench.capabilities.can_poll:
         return
     witness = await bench.witness()
-    expect(witness["outcome"] == "canceled" or not is_confirmed, "a cancel is confirmed that did not happen")
     expect(witness["outcome"] == "canceled", "a cancel does not arrive")
+    expect(is_confirmed or not bench.features["confirms_cancel"], "a cancel is confirmed, and not read so")
+    try:
+        update = await bench.provider.poll(attempt)
+    except ProviderError as error:
+        bench.hear(error)  # it may be gone altogether
+        return
+    # Some have no word of their own for it: then it has failed.
+    is_over = update.status in (UpdateStatus.CANCELED, UpdateStatus.FAILED)
+    expect(is_over, f"afterwards it is {update.status}")
+
+
+async def _cancel(bench: Workbench, attempt: AttemptRef) -> bool:
+    stranger = bench.built()  # one that has not told of any word yet
+    with known_words():
+        return await stranger.cancel(attempt)
 
 
 async def _canceled_late(bench: Workbench) -> None:
@@ -227,8 +256,28 @@ async def _canceled_late(bench: Workbench) -> None:
     _, attempt, outcome = await bench.started()
     await bench.finish(attempt, outcome)
     try:
-        is_confirmed = await bench.provider.cancel(attempt)
+        is_confirmed = await _cancel(bench, attempt)
     except ProviderError as error:
         bench.hear(error)
         return
     expect(not is_confirmed, "a cancel of a finished attempt is confirmed")
+
+
+async def _canceled_elsewhere(bench: Workbench) -> None:
+    await bench.turn(variant="cluster", latency_s=[LONG_S, LONG_S])
+    _, attempt, _ = await bench.started(callback_url=None)
+    with suppress(ProviderError):
+        await bench.provider.cancel(attempt)
+    expect((await bench.witness())["outcome"] == "canceled", "a cancel does not arrive at its own address")
+
+
+async def _cancel_says_nothing(bench: Workbench, how: str) -> None:
+    await bench.turn(latency_s=[LONG_S, LONG_S])
+    _, attempt, _ = await bench.started()
+    await bench.turn(latency_s=[LONG_S, LONG_S], gateway={"where": "cancel", "how": how})
+    try:
+        is_confirmed = await bench.provider.cancel(attempt)
+    except ProviderError as error:
+        bench.hear(error)
+        return
+    expect(not is_confirmed, "is read as a cancel that is done")

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 
 from safelight.cli.conformance.cases import Case
-from safelight.cli.conformance.looks import CANCELED
+from safelight.cli.conformance.looks import CANCELED, ENDINGS
 from safelight.cli.conformance.mailbox import Received
-from safelight.cli.conformance.workbench import OPEN, Nonconformity, Workbench, expect
+from safelight.cli.conformance.ways import Way, different_ways
+from safelight.cli.conformance.workbench import OPEN, Nonconformity, Workbench, expect, known_words
 from safelight.domain.provider import AttemptRef, ProviderUpdate, Submission, Trust, UpdateStatus
 from safelight.errors import CallbackRejected
 
@@ -23,11 +24,12 @@ def notice_cases(bench: Workbench) -> Iterator[Case]:
     """Every case about callbacks; none for an upstream or a declaration without them."""
     if bench.features["callback"] == "none" or not bench.capabilities.calls_back:
         return
-    yield Case("callback: the genuine end", partial(_genuine, bench))
+    for way in different_ways(bench):
+        yield Case(f"callback: the genuine end of {way.name}", partial(_genuine, bench, way))
     yield Case("callback: before the submit is answered", partial(_early, bench))
     yield Case("callback: the same one several times", partial(_copies, bench))
     yield Case("callback: the same one again later", partial(_replayed, bench))
-    for situation in ("failed", "blocked"):
+    for situation in ENDINGS:
         for way in bench.dialect["endings"].get(situation, ()):
             yield Case(f"callback: {situation} ({way})", partial(_bad_end, bench, situation, way))
     if bench.features["notices"] == "changes":
@@ -66,10 +68,16 @@ def _rotation_cases(bench: Workbench) -> Iterator[Case]:
     )
 
 
-async def _genuine(bench: Workbench) -> None:
+async def _genuine(bench: Workbench, way: Way) -> None:
     await bench.turn(latency_s=[0.15, 0.15])
-    submission, attempt, _ = await bench.started()
-    update = await _last(bench, submission, attempt)
+    submission, attempt, _ = await bench.started(way.submission(bench))
+    with known_words():
+        update = await _last(bench, submission, attempt)
+    if bench.features["notice_filter"]:
+        told = [
+            await _read(bench, one) for one in bench.mailbox.at(bench.callback_path(submission.reference))
+        ]
+        expect(all(one.status not in OPEN for one in told), "every change is told, where the end would do")
     if bench.capabilities.trust is Trust.HINT:
         return
     expect(update.status is UpdateStatus.SUCCEEDED, f"a good end is told as {update.status} {update.failure}")
@@ -112,10 +120,11 @@ async def _bad_end(bench: Workbench, situation: str, way: str) -> None:
     update = await _last(bench, submission, bench.attempt(submission, outcome.update))
     if update.status is UpdateStatus.HINT or bench.capabilities.trust is Trust.HINT:
         return
-    wanted = UpdateStatus.BLOCKED if situation == "blocked" else UpdateStatus.FAILED
-    if way in CANCELED:
-        wanted = UpdateStatus.CANCELED
-    expect(update.status is wanted, f"{situation} is told as {update.status} {update.failure}")
+    wanted = (UpdateStatus.CANCELED, None) if way in CANCELED else ENDINGS[situation]
+    told = update.failure.failure_class if update.failure else None
+    expect((update.status, told) == wanted, f"{situation} is told as {update.status} {update.failure}")
+    is_explained = bench.features["reasons"] and way not in bench.features["silent_ends"]
+    expect(update.excerpt or not is_explained, f"the operator reads nothing about {update.status}")
 
 
 async def _reordered(bench: Workbench) -> None:

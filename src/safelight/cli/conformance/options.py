@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from safelight.cli.conformance.cases import Case
+from safelight.cli.conformance.ways import Way, ways_of
 from safelight.cli.conformance.workbench import Nonconformity, Workbench, expect
 from safelight.domain.provider import Submission
-from safelight.providers.declaration import Call, DeclaredModel
+from safelight.providers.declaration import Call
 from safelight.providers.templates import placeholders
 
 USUAL: Mapping[str, Any] = {
@@ -37,7 +37,7 @@ USUAL: Mapping[str, Any] = {
 def option_cases(bench: Workbench) -> Iterator[Case]:
     """One case for each way of sending that has options of its own."""
     seen = set()
-    for way in _ways(bench):
+    for way in ways_of(bench):
         call = bench.declaration.submit.fitting(way.submission(bench))
         offered = bench.dialect["options"]
         passed_on = [name for name in _passed_on(call) if name not in offered]
@@ -46,36 +46,6 @@ def option_cases(bench: Workbench) -> Iterator[Case]:
         if names and what not in seen:
             seen.add(what)
             yield Case(f"options: {way.name}", partial(_arrive, bench, way, tuple(names)))
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way of sending: which model does what, and how often."""
-
-    model: DeclaredModel
-    word: str
-    n: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.model.name} {self.word}{' of several' if self.n > 1 else ''}"
-
-    def submission(self, bench: Workbench, options: Mapping[str, Any] | None = None) -> Submission:
-        """One such, without a size: there are options that stand for it."""
-        operation = "edit" if self.word == "inpaint" else self.word
-        mask = bench.mask() if self.word == "inpaint" else None
-        shape = {"size": None, "aspect_ratio": None}
-        return bench.submission(
-            self.model, operation=operation, mask=mask, n=self.n, options=options or {}, **shape
-        )
-
-
-def _ways(bench: Workbench) -> Iterator[Way]:
-    for model in bench.models:
-        for word in (*model.operations, *(["inpaint"] if model.takes_mask else [])):
-            yield Way(model, word, 1)
-            if model.max_n > 1:
-                yield Way(model, word, 2)
 
 
 def _offered(bench: Workbench, way: Way) -> list[str]:

@@ -23,7 +23,7 @@ from safelight.cli.conformance.streams import stream_cases
 from safelight.cli.conformance.submits import submit_cases
 from safelight.cli.conformance.tellings import telling_cases
 from safelight.cli.conformance.workbench import Nonconformity, Workbench
-from safelight.errors import ConfigurationError
+from safelight.errors import ConfigurationError, SafelightError
 from safelight.lab.child import start_lab
 from safelight.lab.dialects import dialect_names
 from safelight.providers.declaration import Declaration
@@ -125,6 +125,8 @@ async def run_case(case: Case) -> Verdict:
         return Verdict(case.name, str(fault))
     except TimeoutError:
         return Verdict(case.name, f"takes longer than {CASE_WITHIN_S:.0f} s")
+    except SafelightError as error:
+        return Verdict(case.name, f"breaks: {error}")
     return Verdict(case.name)
 
 

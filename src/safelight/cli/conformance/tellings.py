@@ -6,14 +6,21 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 
-from structlog.testing import capture_logs
-
 from safelight.cli.conformance.cases import Case
-from safelight.cli.conformance.workbench import OPEN, Nonconformity, Outcome, Workbench, expect
+from safelight.cli.conformance.workbench import (
+    OPEN,
+    Nonconformity,
+    Outcome,
+    Workbench,
+    expect,
+    known_words,
+)
 from safelight.domain.provider import Trust, UpdateStatus
 from safelight.errors import CallbackRejected, ProviderError
 
 LONG_S = 20.0
+APART = frozenset({"cluster", "unknown_code"})
+"""Variants in which an attempt does not simply go its way: each is a case of its own."""
 EXPLAINED = ("invalid_request", "content_blocked", "funds", "upstream_fault")
 
 
@@ -37,11 +44,15 @@ def telling_cases(bench: Workbench) -> Iterator[Case]:
                     f"told: why it has ended, {situation} ({way})", partial(_why_ended, bench, situation, way)
                 )
     if bench.capabilities.can_poll:
-        yield Case("told: no word that is not declared", partial(_words, bench))
-        if features["waiting"]:
-            yield Case("told: that it waits", partial(_waits, bench))
+        for variant in (None, *(name for name in bench.dialect["variants"] if name not in APART)):
+            beside = f", and {variant}" if variant else ""
+            yield Case(f"told: no word that is not declared{beside}", partial(_words, bench, variant))
+            if features["waiting"]:
+                yield Case(f"told: that it waits{beside}", partial(_waits, bench, variant))
     if features["cost"] or features["run_time"]:
         yield Case("told: what it costs, how long it ran", partial(_account, bench))
+    if features["call_id"]:
+        yield Case("told: the id for which its support will ask", partial(_call_id, bench))
     if features["gives_back"]:
         yield Case("told: that a bad end costs nothing", partial(_given_back, bench))
     if features["is_signing_optional"] and bench.capabilities.calls_back:
@@ -82,19 +93,17 @@ async def _why_ended(bench: Workbench, situation: str, way: str) -> None:
     expect(final.excerpt, f"the operator reads nothing about {final.status}")
 
 
-async def _words(bench: Workbench) -> None:
-    await bench.turn(latency_s=[0.5, 0.5])
+async def _words(bench: Workbench, variant: str | None) -> None:
+    await bench.turn(latency_s=[0.5, 0.5], variant=variant)
     _, attempt, _ = await bench.started()
     stranger = bench.built()  # one that has not told of any word yet
-    with capture_logs() as logs:
+    with known_words():
         while (await stranger.poll(attempt)).status in OPEN:  # noqa: ASYNC110 - only a look tells
             await asyncio.sleep(0.01)
-    unknown = {line.get("upstream_status") for line in logs if line["event"] == "unknown_upstream_status"}
-    expect(not unknown, f"unknown are {', '.join(map(str, unknown))}")
 
 
-async def _waits(bench: Workbench) -> None:
-    await bench.turn(latency_s=[LONG_S, LONG_S])
+async def _waits(bench: Workbench, variant: str | None) -> None:
+    await bench.turn(latency_s=[LONG_S, LONG_S], variant=variant)
     _, attempt, _ = await bench.started()
     seen = {(await bench.look(attempt)).status for _ in range(6)}
     expect(seen == {UpdateStatus.QUEUED}, f"while it waits, it is read as {', '.join(sorted(seen))}")
@@ -104,8 +113,16 @@ async def _account(bench: Workbench) -> None:
     await bench.turn(latency_s=[0.1, 0.1])
     _, attempt, outcome = await bench.started()
     final = await bench.finish(attempt, outcome)
-    expect(final.cost or not bench.features["cost"], f"its cost is read as {final.cost}")
+    # An upstream may say it once only, in its answer to the submit.
+    costs = [update.cost for update in (outcome.update, final) if update and update.cost is not None]
+    expect(any(costs[-1:]) or not bench.features["cost"], f"its cost is read as {costs}")
     expect(final.run_s or not bench.features["run_time"], f"its run time is read as {final.run_s}")
+
+
+async def _call_id(bench: Workbench) -> None:
+    await bench.turn()
+    _, _, outcome = await bench.started()
+    expect(outcome.update and outcome.update.provider_ref, "the call's id is not read")
 
 
 async def _given_back(bench: Workbench) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import itertools
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from safelight.cli.conformance.mailbox import Mailbox, picture
 from safelight.domain.provider import (
@@ -216,9 +218,11 @@ class Workbench:
             update=update,
         )
 
-    async def started(self, **changes: Any) -> tuple[Submission, AttemptRef, Outcome]:
+    async def started(
+        self, submission: Submission | None = None, **changes: Any
+    ) -> tuple[Submission, AttemptRef, Outcome]:
         """Submit what must be accepted; the attempt as it is spoken of afterwards."""
-        submission = self.submission(**changes)
+        submission = submission or self.submission(**changes)
         outcome = await self.submit(submission)
         if outcome.update is None or outcome.word not in ("accepted", "done"):
             raise Nonconformity(f"a plain submit is {outcome.word} {outcome.reason}: {self.told[-1:]}")
@@ -298,6 +302,15 @@ def expect(condition: object, message: str) -> None:
     """Raise Nonconformity with the message unless the condition holds."""
     if not condition:
         raise Nonconformity(message)
+
+
+@contextmanager
+def known_words() -> Iterator[None]:
+    """Every word that is read inside must be declared. A provider tells of each unknown one once in an hour."""
+    with capture_logs() as logs:
+        yield
+    unknown = {line.get("upstream_status") for line in logs if line["event"] == "unknown_upstream_status"}
+    expect(not unknown, f"unknown are {', '.join(map(str, unknown))}")
 
 
 def without_links(attempt: AttemptRef) -> AttemptRef:

@@ -308,6 +308,26 @@ WHERE event.task_id > :after AND event.task_id <= :upto AND event.cause = 'callb
                   WHERE callbacks.provider = attempts.provider AND callbacks.provider_ref = attempts.provider_ref
                     AND callbacks.verdict = 'unknown' AND callbacks.task_id IS NULL);
 
+-- name: events
+-- I17, I18: Where an endpoint was there before a task ended, there is the event of its end, and it tells the truth.
+WITH moment AS MATERIALIZED (SELECT clock_now() - make_interval(days => :keep_deliveries_days) AS kept_since)
+SELECT 'task ' || tasks.id AS subject,
+       CASE WHEN event.id IS NULL THEN 'has ended, but no event tells of it'
+            ELSE format('is %s, but its event says %s and %s credits', tasks.state, event.type, told.captured) END AS detail
+FROM moment CROSS JOIN tasks
+JOIN settlements ON settlements.task_id = tasks.id
+LEFT JOIN webhook_events AS event ON event.task_id = tasks.id
+LEFT JOIN LATERAL (
+    SELECT convert_from(event.body, 'UTF8')::json #>> '{data,credits,captured}' AS captured
+) AS told ON true
+WHERE tasks.id > :after AND tasks.id <= :upto
+  AND settlements.task_id > :after AND settlements.task_id <= :upto AND tasks.finished_at > kept_since
+  AND CASE WHEN event.id IS NULL
+      THEN EXISTS (SELECT FROM webhook_endpoints AS endpoint
+                   WHERE endpoint.account_id = tasks.account_id AND endpoint.deleted_at IS NULL
+                     AND endpoint.created_at < tasks.finished_at)
+      ELSE (event.type = 'task.ready') <> (tasks.state = 'succeeded') OR told.captured <> settlements.captured::text END;
+
 -- name: erasures
 -- I10: What was erased is gone, and the record of every picture tells what became of its bytes.
 SELECT * FROM (

@@ -153,3 +153,21 @@ FROM pg_constraint WHERE connamespace = 'safelight'::regnamespace AND NOT conval
 -- name: count_guards$
 -- Rules that are looked for.
 SELECT cardinality(:guards::text[]);
+
+-- name: deliveries
+-- I18, I19: What is due to customers is tried in time; nothing is on its way to an endpoint that is out of use.
+SELECT 'endpoint ' || endpoint.id AS subject,
+       CASE WHEN endpoint.disabled_at IS NOT NULL OR endpoint.deleted_at IS NOT NULL
+            THEN format('is out of use, but %s deliveries to it are pending', count(*))
+            ELSE format('has %s deliveries that are due since %s', count(*),
+                        date_trunc('second', min(deliveries.due_at))) END AS detail
+FROM deliveries JOIN webhook_endpoints AS endpoint ON endpoint.id = deliveries.endpoint_id
+WHERE deliveries.status = 'pending'
+  AND (endpoint.disabled_at IS NOT NULL OR endpoint.deleted_at IS NOT NULL
+       -- One that failed last is tried more rarely, and rests in between.
+       OR (endpoint.failures = 0 AND deliveries.due_at < clock_now() - make_interval(secs => :late_s)))
+GROUP BY endpoint.id;
+
+-- name: count_deliveries$
+-- Deliveries on their way.
+SELECT count(*) FROM deliveries WHERE status = 'pending';

@@ -18,7 +18,7 @@ ended AS (
     FROM item, moment
     WHERE tasks.id = item.id AND tasks.version = item.version AND tasks.state = item.source
     RETURNING tasks.id, tasks.account_id, tasks.version, tasks.attempt, tasks.held, item.source, item.target,
-              item.captured, item.released, item.cause, item.failure_code, item.assets
+              item.captured, item.released, item.cause, item.failure_class, item.failure_code, item.assets
 ),
 settlement AS (
     INSERT INTO settlements (task_id, account_id, held, captured, released, created_at)
@@ -47,10 +47,35 @@ loss AS (
                attempts.outcome IN ('succeeded', 'abandoned')
                OR (attempts.outcome IS NULL AND attempts.number = ended.attempt AND ended.source = 'review'))))
       AND (ended.target <> 'succeeded' OR attempts.number <> ended.attempt)
+),
+told AS (
+    -- What webhooks will say, where somebody listens; a trigger makes the deliveries. Small whatever was drawn: of very
+    -- many pictures the first 200 are named.
+    INSERT INTO webhook_events (account_id, type, task_id, body, created_at)
+    SELECT account_id, CASE target WHEN 'succeeded' THEN 'task.ready' ELSE 'task.failed' END, id,
+           convert_to(json_build_object(
+               'type', CASE target WHEN 'succeeded' THEN 'task.ready' ELSE 'task.failed' END,
+               'timestamp', to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+               'data', json_build_object(
+                   'task_id', id, 'status', CASE target WHEN 'succeeded' THEN 'ready' ELSE 'failed' END,
+                   'version', version,
+                   'failure', CASE WHEN failure_code IS NOT NULL
+                              THEN json_build_object('class', failure_class, 'code', failure_code) END,
+                   'assets', (SELECT coalesce(json_agg(asset.id ORDER BY asset.position), '[]')
+                              FROM jsonb_to_recordset(assets) AS asset (id uuid, position smallint)
+                              WHERE asset.position < 200),
+                   'asset_count', jsonb_array_length(assets),
+                   'credits', json_build_object('captured', captured, 'released', released))
+           )::text, 'UTF8'), now
+    FROM ended CROSS JOIN moment
+    WHERE EXISTS (SELECT FROM webhook_endpoints AS endpoint
+                  WHERE endpoint.account_id = ended.account_id AND endpoint.deleted_at IS NULL)
+    ORDER BY id
+    RETURNING task_id
 )
 INSERT INTO task_events (task_id, account_id, version, source, target, attempt, cause, detail, created_at)
 SELECT id, account_id, version, source, target, attempt, cause, coalesce(failure_code, ''), now FROM ended, moment
-RETURNING task_id;
+RETURNING task_id, EXISTS (SELECT FROM told WHERE told.task_id = task_events.task_id) AS is_told;
 
 -- name: insert_entry!
 -- A grant or an adjustment by an operator; the balance follows by trigger.

@@ -85,6 +85,7 @@ class ComfyUi(Dialect):
     shape = "poll"
     features = Features(
         is_open=True,
+        reasons=True,
         edit=True,
         mask=True,
         keeps_size=True,

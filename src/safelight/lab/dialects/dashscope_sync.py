@@ -81,7 +81,12 @@ class DashScopeSync(Dialect):
     name = "dashscope-sync"
     shape = "sync"
     features = Features(
-        edit=True, reasons=True, partial_items=True, result_life_s=LIFE_S, is_refreshable=False
+        edit=True,
+        reasons=True,
+        call_id=True,
+        partial_items=True,
+        result_life_s=LIFE_S,
+        is_refreshable=False,
     )
     credentials = CREDENTIALS
     routes = (Route("POST", "/api/v1/services/aigc/multimodal-generation/generation", "submit", "read"),)

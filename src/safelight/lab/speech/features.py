@@ -24,6 +24,8 @@ class Features:
     look_up: bool = False
     """By the caller's own reference."""
     cancel: bool = False
+    confirms_cancel: bool = False
+    """Whether the answer to a cancel says that it is done."""
     progress: bool = False
     position: bool = False
     waiting: bool = False
@@ -32,6 +34,8 @@ class Features:
     """Words for the reason of every refusal and every bad end."""
     silent_ends: tuple[str, ...] = ()
     """The bad ends that have no words all the same."""
+    call_id: bool = False
+    """An id in the answer with the pictures, for which its support will ask."""
     cost: bool = False
     gives_back: bool = False
     """Whether it gives back what a bad end has cost."""
@@ -42,6 +46,8 @@ class Features:
     """`none`, `task` (its address comes with the submit) or `account`."""
     notices: str = "none"
     """`none`, `success` (only of attempts with pictures), `end` or `changes`."""
+    notice_filter: bool = False
+    """Whether a submit says which changes it wants to be told of."""
     is_signing_optional: bool = False
     """Whether callbacks are signed only where the owner has made a secret."""
     key: str | None = None

@@ -45,9 +45,8 @@ const gray: MantineColorsTuple = [
 export const theme = createTheme({
   colors: { lamp, dark, gray },
   primaryColor: "lamp",
-  primaryShade: { light: 8, dark: 5 },
-  autoContrast: true,
-  luminanceThreshold: 0.32,
+  // White text on either has 4.5 to 1.
+  primaryShade: { light: 8, dark: 7 },
   black: "#221b17",
   fontFamily:
     '"Figtree Variable", system-ui, "Segoe UI", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei", sans-serif',

@@ -31,10 +31,10 @@ export function Developing() {
   const shown = tasks.filter((task) => !isOver(task) || isFreshFailure(task, seen))
   const announcement = useAnnouncement(tasks)
   return (
-    <section aria-labelledby="developing-title" className={classes.section}>
+    <>
       <VisuallyHidden role="status">{announcement}</VisuallyHidden>
       {(submits.length > 0 || shown.length > 0) && (
-        <>
+        <section aria-labelledby="developing-title">
           <Title order={2} size="h4" id="developing-title" mb="sm">
             {words.title}
           </Title>
@@ -54,9 +54,9 @@ export function Developing() {
               </li>
             ))}
           </ul>
-        </>
+        </section>
       )}
-    </section>
+    </>
   )
 }
 

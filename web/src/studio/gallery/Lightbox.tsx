@@ -1,10 +1,10 @@
 import { ActionIcon, Button, Modal, Stack, Text } from "@mantine/core"
 import { useFormats } from "@shared/i18n/language"
 import { useShared } from "@shared/i18n/messages"
-import { goTo } from "@shared/route"
+import { goTo, hrefTo } from "@shared/route"
 import { useStore } from "@shared/store"
 import { Icon } from "@shared/ui/Icon"
-import { type ReactNode, useEffect, useState } from "react"
+import { type ReactNode, useEffect, useRef, useState } from "react"
 import { change, compose, draft } from "../compose/draft"
 import { uploadPicture } from "../compose/upload"
 import { useWords } from "../messages"
@@ -12,7 +12,7 @@ import { submit } from "../tasks/outbox"
 import { shelf } from "../tasks/shelf"
 import { bodyOfTask, wishOfTask } from "../tasks/wish"
 import classes from "./Lightbox.module.css"
-import { fileNameOf, type Picture, picturesOf, sourceOf } from "./pictures"
+import { type Picture, picturesOf, sourceOf } from "./pictures"
 
 /** One picture as large as the window, with what it was made from, and the ones beside it. */
 export function Lightbox({ assetId }: { assetId: string }) {
@@ -27,6 +27,8 @@ export function Lightbox({ assetId }: { assetId: string }) {
     () => show(pictures[at - 1]),
     () => show(pictures[at + 1]),
   )
+
+  useFocusBack(assetId)
 
   if (older === undefined) return null
   return (
@@ -121,7 +123,7 @@ function About({ picture }: { picture: Picture }) {
           <Button
             component="a"
             href={sourceOf(picture)}
-            download={fileNameOf(picture)}
+            download
             leftSection={<Icon name="download" size={16} />}
           >
             {words.lightbox.download}
@@ -169,6 +171,20 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
         {children}
       </Text>
     </div>
+  )
+}
+
+/** Closed, the focus is on the thumbnail of the picture that was shown last. */
+function useFocusBack(assetId: string): void {
+  const last = useRef(assetId)
+  last.current = assetId
+  useEffect(
+    () => () => {
+      const thumbnail = document.querySelector<HTMLElement>(`a[href="${hrefTo("picture", last.current)}"]`)
+      // After the dialog has let go of it.
+      setTimeout(() => thumbnail?.focus())
+    },
+    [],
   )
 }
 

@@ -16,14 +16,3 @@ export function picturesOf(tasks: readonly Task[]): Picture[] {
 /** By the session's cookie: these addresses stay the same, while signed ones change with every answer. */
 export const sourceOf = (picture: Picture): string => `/v1/assets/${picture.asset.id}`
 export const thumbnailOf = (picture: Picture): string => `${sourceOf(picture)}/thumbnail`
-
-const SUFFIXES: Record<string, string> = { "image/png": "png", "image/jpeg": "jpg", "image/webp": "webp" }
-
-/** What a downloaded picture is called: its prompt, as far as a file system takes it. */
-export function fileNameOf({ task, asset }: Picture): string {
-  const words = task.prompt
-    .replace(/[^\p{L}\p{N}]+/gu, "-")
-    .replace(/^-+|-+$/g, "")
-    .slice(0, 60)
-  return `${words || "picture"}-${asset.id.slice(-6)}.${SUFFIXES[asset.content_type] ?? "img"}`
-}

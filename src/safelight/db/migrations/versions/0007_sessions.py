@@ -3,7 +3,7 @@
 from safelight.db.migrations.plain import run_sql_file
 
 revision = "0007"
-down_revision = "0004"
+down_revision = "0005"
 
 
 def upgrade() -> None:

@@ -14,6 +14,7 @@ from safelight.lab.dialects.automatic1111.wishes import (
     read_checkpoint,
     read_count,
     read_drawing,
+    read_flaws,
     read_sides,
     read_the_rest,
 )
@@ -107,12 +108,14 @@ class Automatic1111(Dialect):
             for index, source in enumerate(fields.many("init_images"))
         ]
         mask = await self._picture(fields.raw("mask"), ("mask",)) if fields.has("mask") else None
-        return self._submit(
+        submit = self._submit(
             fields,
             mask,
             operation="edit" if mask is None else "inpaint",
             inputs=tuple(picture.sha256 for picture in pictures),
         )
+        submit.details["flaws"] = read_flaws(fields, pictures[0], has_mask=mask is not None)
+        return submit
 
     async def drawn(self, call: Call, view: View) -> Reply:
         """The pictures, before several of them the grid; what was asked, and what was done as a text."""
@@ -122,9 +125,10 @@ class Automatic1111(Dialect):
         if has_grid:
             pictures.insert(0, await self.workshop.painter.picture(job, job.n))
         images = [base64.b64encode(picture).decode() for picture in pictures]
+        asked = {name: value for name, value in job.details.items() if name != "flaws"}
         body = {
             "images": images if job.details["send_images"] else [],
-            "parameters": job.details | {"prompt": job.prompt, "width": job.width, "height": job.height},
+            "parameters": asked | {"prompt": job.prompt, "width": job.width, "height": job.height},
             "info": json.dumps(_info(job, has_grid=has_grid)),
         }
         return Reply(200, body)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from safelight.lab.speech.fields import Fields
+from safelight.lab.speech.inputs import Picture
 
 SAMPLERS = ("DPM++ 2M", "DPM++ SDE", "DPM++ 2M SDE", "Euler a", "Euler", "LMS", "Heun", "DDIM", "UniPC")
 CHECKPOINT = "sd_xl_base_1.0.safetensors"
 COUNT_MOST = 32
+STRETCHING = (0, 3)
+"""The modes of resizing that keep every part and not the shape; the usual one is among them."""
+FROM_THE_PICTURE = 1
 
 
 def read_count(fields: Fields) -> int:
@@ -48,6 +52,15 @@ def read_drawing(fields: Fields) -> dict[str, Any]:
         "send_images": fields.flag("send_images", True),
         "save_images": fields.flag("save_images", False),
     }
+
+
+def read_flaws(fields: Fields, picture: Picture, *, has_mask: bool) -> list[str]:
+    """What an edit will do to its picture unless it is told otherwise."""
+    width, height = read_sides(fields)
+    is_other_shape = width * picture.height != height * picture.width
+    is_stretched = is_other_shape and fields.whole("resize_mode", 0, low=0, high=3) in STRETCHING
+    is_refilled = has_mask and fields.whole("inpainting_fill", 0, low=0, high=3) != FROM_THE_PICTURE
+    return ["stretched"] * is_stretched + ["begun anew behind the mask"] * is_refilled
 
 
 def read_the_rest(fields: Fields, *, has_picture: bool) -> None:

@@ -49,6 +49,9 @@ class Bfl(Dialect):
         callback="task",
         notices="end",
         is_signing_optional=True,
+        reasons=True,
+        silent_ends=("silent",),
+        cost=True,
         result_life_s=LIFE_S,
         is_refreshable=False,
     )
@@ -136,15 +139,17 @@ class Bfl(Dialect):
 
     def record(self, view: View) -> Any:
         """What polls show."""
-        job = view.job
-        return {
-            "id": job.id,
+        record: dict[str, Any] = {
+            "id": view.job.id,
             "status": view.told("status", view.word(WORDS)),
             "result": _result(view) if view.phase == "done" else None,
             "progress": None,
             "details": view.told("details"),
             "preview": None,
         }
+        if view.told("error") is not None:
+            record |= {"error": view.told("error"), "message": view.told("message")}
+        return record
 
     def notice(self, job: Job, moment: str) -> Notice | None:
         """The end in a shape of its own; that of a moderated task is not documented, so it is the poll's."""

@@ -38,13 +38,17 @@ REFUSALS = {
         Way("bad_request", told(400, "Invalid request")),
         Way("skill", skill(422, "validation_error", "prompt is required")),
     ),
+    "content_blocked": (Way("skill", skill(400, "content_policy_violation", "The prompt violated policy")),),
     "credentials": (
         Way("missing", told(403, "Not authenticated")),
         Way("wrong", told(403, "Not authenticated - Invalid Authentication")),
+        Way("skill", skill(401, "invalid_api_key", "The API key is invalid or expired")),
     ),
     "funds": (
         Way("detail", told(402, "Insufficient credits")),
         Way("skill", skill(402, "insufficient_credits", "Insufficient credits")),
+        # Which status goes with the code is not told by the reference, which has 403 for all that is forbidden.
+        Way("skill_403", skill(403, "insufficient_credits", "Insufficient credits")),
     ),
     "rate_limited": (
         Way("none", told(429, "Rate limit exceeded")),
@@ -69,12 +73,18 @@ REFUSALS = {
         Way("http_404", Reply(404, {"id": "lab", "status": NOT_FOUND, "result": None})),
     ),
 }
+# `error` and `message` beside the state are told by the skills repository only.
 ENDINGS = {
     "failed": (
-        Ending("error", {"error": "generation_failed", "message": "Generation failed"}),
+        Ending("error", {"error": "generation_timeout", "message": "Took too long to generate"}),
+        Ending("internal", {"error": "internal_error", "message": "Server-side issue"}),
         Ending("silent", {}),
     ),
+    "invalid_request": (
+        Ending("image", {"error": "invalid_image", "message": "Input image could not be processed"}),
+    ),
     "blocked": (
+        Ending("policy", {"error": "content_policy_violation", "message": "The prompt violated policy"}),
         Ending(
             "request",
             {

@@ -17,7 +17,15 @@ from safelight.lab.dialects.dashscope.endpoints import (
     read_edit,
     read_message,
 )
-from safelight.lab.dialects.dashscope.words import ENDINGS, REFUSALS, WORDS, fault_error, said, unknown
+from safelight.lab.dialects.dashscope.words import (
+    ENDINGS,
+    REFUSALS,
+    VARIANTS,
+    WORDS,
+    fault_error,
+    said,
+    unknown,
+)
 from safelight.lab.job import Job
 from safelight.lab.speech.call import Call
 from safelight.lab.speech.dialect import Dialect
@@ -47,6 +55,7 @@ class DashScope(Dialect):
         mask=True,
         list=True,
         cancel=True,
+        confirms_cancel=True,
         waiting=True,
         reasons=True,
         partial_items=True,
@@ -65,6 +74,7 @@ class DashScope(Dialect):
     refusals = REFUSALS
     endings = ENDINGS
     options = OPTIONS
+    variants = VARIANTS
 
     async def authenticate(self, call: Call) -> None:
         """`Authorization: Bearer …`"""
@@ -150,7 +160,7 @@ class DashScope(Dialect):
         job = view.job
         output: dict[str, Any] = {
             "task_id": job.id,
-            "task_status": view.word(WORDS),
+            "task_status": "SUSPENDED" if _is_suspended(view) else view.word(WORDS),
             "submit_time": _clock(job.created_at),
         }
         if view.phase != "queued":
@@ -204,6 +214,10 @@ def _submit(name: str, wish: Wish) -> Submit:
         mask=None if wish.mask is None else wish.mask.sha256,
         details={"parameters": wish.given},
     )
+
+
+def _is_suspended(view: View) -> bool:
+    return view.phase == "queued" and view.job.fate.variant == "suspended"
 
 
 def _metrics(view: View) -> dict[str, int]:

@@ -96,3 +96,4 @@ ENDINGS = {
         _failure("input", "BadRequest.EmptyInput", "Required input parameter missing from request."),
     ),
 }
+VARIANTS = {"suspended": "a task that has not begun is suspended for as long"}

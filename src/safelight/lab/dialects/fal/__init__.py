@@ -14,6 +14,7 @@ from safelight.lab.dialects.fal.words import (
     VARIANTS,
     WORDS,
     error_text,
+    is_black,
     page,
     refusal,
 )
@@ -52,9 +53,11 @@ class Fal(Dialect):
         edit=True,
         mask=True,
         cancel=True,
+        confirms_cancel=True,
         position=True,
         waiting=True,
         reasons=True,
+        silent_ends=("black",),
         run_time=True,
         callback="task",
         notices="end",
@@ -65,6 +68,9 @@ class Fal(Dialect):
         Route("GET", "/{owner}/{app}/requests/{id}/status", "poll", "status"),
         Route("GET", "/{owner}/{app}/requests/{id}", "result", "result"),
         Route("PUT", "/{owner}/{app}/requests/{id}/cancel", "cancel", "stop"),
+        Route("GET", "/cluster/{owner}/{app}/requests/{id}/status", "poll", "status"),
+        Route("GET", "/cluster/{owner}/{app}/requests/{id}", "result", "result"),
+        Route("PUT", "/cluster/{owner}/{app}/requests/{id}/cancel", "cancel", "stop"),
         Route("POST", "/{model:.+}", "submit", "read"),
     )
     notice_shares = ()  # it tells the end only
@@ -156,7 +162,7 @@ class Fal(Dialect):
         if view.is_open:
             return Reply(202, body | {"logs": logs})
         body |= {"logs": logs, "metrics": {"inference_time": view.job.fate.latency_s}}
-        if view.phase != "done":
+        if view.phase != "done" and not is_black(view):
             ending = view.ending or CANCELED
             body |= {"error": error_text(ending), "error_type": ending.values["type"]}
         return Reply(200, body)
@@ -166,14 +172,17 @@ class Fal(Dialect):
         view = self.view(self._find(call))
         if view.is_open:
             return Reply(400, {"detail": "Request is still in progress"})
-        if view.phase == "done":
+        if view.phase == "done" or is_black(view):
             return Reply(200, self.record(view))
         return refusal(dict((view.ending or CANCELED).values))
 
     async def stop(self, call: Call) -> Reply:
-        """PUT cancel."""
-        if await self.cancel(self._find(call)):
-            return Reply(202, {"status": "CANCELLATION_REQUESTED"})
+        """PUT cancel: out of the line at once; what is drawn already is only asked to stop."""
+        job = self._find(call)
+        is_waiting = job.status == "queued"
+        if await self.cancel(job):
+            word = "OK" if is_waiting else "CANCELLATION_REQUESTED"
+            return Reply(200 if is_waiting else 202, {"status": word})
         return Reply(400, {"status": "ALREADY_COMPLETED"})
 
     async def jwks(self, call: Call) -> Reply:
@@ -183,17 +192,18 @@ class Fal(Dialect):
     def record(self, view: View) -> Any:
         """The output of the model."""
         job = view.job
+        urls = [f"{self.workshop.results.base}/results/black"] * job.n if is_black(view) else view.urls
         images = [
             {"url": url, "content_type": f"image/{job.format}", "width": job.width, "height": job.height}
-            for url in view.urls
+            for url in urls
         ]
-        if job.model.startswith("fal-ai/nano-banana"):
+        if not is_black(view) and job.model.startswith("fal-ai/nano-banana"):
             return {"images": images, "description": ""}
         return {
             "images": images,
             "timings": {"inference": job.fate.latency_s},
             "seed": job.details["seed"],
-            "has_nsfw_concepts": [False] * len(images),
+            "has_nsfw_concepts": [is_black(view)] * len(images),
             "prompt": job.prompt,
         }
 
@@ -201,7 +211,7 @@ class Fal(Dialect):
         """OK with the output, or ERROR with the detail."""
         view = self.view(job, moment)
         body: dict[str, Any] = {"request_id": job.id, "gateway_request_id": _gateway_id(job)}
-        if view.phase == "done":
+        if view.phase == "done" or is_black(view):
             body |= {"status": "OK", "payload": self.record(view)}
             if job.fate.variant == "payload_error":
                 body |= {"payload": None, "payload_error": "Response payload is not JSON serializable"}
@@ -218,11 +228,14 @@ class Fal(Dialect):
         job = self.find(call.at["id"])
         if job.model.split("/")[:2] != [call.at["owner"], call.at["app"]]:
             raise self.refused("not_found")
+        if job.fate.variant == "cluster" and not call.path.startswith("/cluster/"):
+            raise self.refused("not_found")
         return job
 
     def _links(self, job: Job) -> dict[str, str]:
         owner, app = job.model.split("/")[:2]
-        address = f"{self.workshop.results.base}/{self.name}/{owner}/{app}/requests/{job.id}"
+        place = f"{self.name}/cluster" if job.fate.variant == "cluster" else self.name
+        address = f"{self.workshop.results.base}/{place}/{owner}/{app}/requests/{job.id}"
         return {
             "request_id": job.id,
             "response_url": address,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from safelight.lab.speech.reply import Ending, Reply, Way
+from safelight.lab.speech.view import View
 
 WORDS = {"queued": "IN_QUEUE", "running": "IN_PROGRESS", "done": "COMPLETED", "failed": "COMPLETED"}
 CANCELED = Ending("canceled", {"status": 499, "detail": "Request was cancelled", "type": "client_cancelled"})
@@ -103,6 +104,8 @@ ENDINGS = {
                 ctx={"extra_info": {"categories": ["model_moderated"]}},
             ),
         ),
+        # A success by all signs but one: every picture is black, and marked so.
+        Ending("black", {"status": 200, "detail": "", "type": ""}),
     ),
     "invalid_request": (
         Ending("validation", _model_error("value_error.missing", "field required")),
@@ -112,6 +115,7 @@ ENDINGS = {
 }
 
 VARIANTS = {
+    "cluster": "only the addresses of the answer know the request, not those that are made by hand",
     "payload_error": "the callback of a success has no payload and says why: the result must be fetched",
     "other_gateway_id": "the gateway's request id differs from the request id",
 }
@@ -119,5 +123,11 @@ VARIANTS = {
 
 def error_text(ending: Ending) -> str:
     """What the field `error` says of a bad end."""
-    detail = ending.values["detail"]
-    return detail if isinstance(detail, str) else f"Invalid status code: {ending.values['status']}"
+    detail, status = ending.values["detail"], ending.values["status"]
+    is_of_the_queue = isinstance(detail, str) and status not in (400, 422)
+    return detail if is_of_the_queue else f"Invalid status code: {status}"
+
+
+def is_black(view: View) -> bool:
+    """Whether the model's safety check has taken every picture out."""
+    return view.ending is not None and view.ending.values.get("status") == 200

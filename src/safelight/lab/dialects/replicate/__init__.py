@@ -59,11 +59,13 @@ class Replicate(Dialect):
         list=True,
         list_shows=("prompt",),
         cancel=True,
+        confirms_cancel=True,
         waiting=True,
         reasons=True,
         run_time=True,
         callback="task",
         notices="changes",
+        notice_filter=True,
         result_life_s=LIFE_S,
         is_refreshable=False,
     )
@@ -223,8 +225,8 @@ class Replicate(Dialect):
 
     def notice(self, job: Job, moment: str) -> Notice | None:
         """The bare record, for the events that were asked for."""
-        event = "start" if moment == "running" else "completed"
-        if event not in job.details["events"]:
+        told = {"start", "output"} if moment == "running" else {"completed"}
+        if told.isdisjoint(job.details["events"]):
             return None
         return self.told(job, self.record(self.view(job, moment)), moment)
 
