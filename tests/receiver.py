@@ -52,11 +52,12 @@ class Told:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer; a status of 0 hangs up, -1 never answers."""
+    """An answer; a status of 0 hangs up, -1 never answers, and one that `drips` never ends."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
+    drips: bool = False
 
 
 @dataclass
@@ -89,6 +90,12 @@ class Receiver:
                 await self.closing.wait()
             assert request.transport is not None
             request.transport.abort()
+        if reply.drips:
+            answer = web.StreamResponse(status=reply.status)
+            await answer.prepare(request)
+            await answer.write(reply.body)
+            await self.closing.wait()
+            return answer
         return web.Response(status=max(reply.status, 200), body=reply.body, headers=reply.headers)
 
 

@@ -75,6 +75,7 @@ RECONCILE_ROUND_S = 60.0
 WATCH_ROUND_S = 60.0
 ALERT_ROUND_S = 5.0
 """How often it is asked whether there is something to tell; the calls themselves are a minute apart."""
+ENOUGH_FILES = 16_384
 LAB_PATIENCE_S = 6.0
 LAB_PAUSE_S = 0.5
 
@@ -382,12 +383,24 @@ def _watch_database(settings: Settings) -> asyncio.Task[None]:
 
 @contextlib.asynccontextmanager
 async def _running_worker(graph: Graph) -> AsyncIterator[None]:
+    _allow_many_sockets()
     worker = graph.worker()
     await worker.start()
     try:
         yield
     finally:
         await worker.stop()
+
+
+def _allow_many_sockets() -> None:
+    """Receivers of webhooks that do not answer hold a socket each: the usual 1,024 files of a process are too few."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(ENOUGH_FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.asynccontextmanager

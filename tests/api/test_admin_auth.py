@@ -37,6 +37,8 @@ ROUTES = [
     ("GET", "/admin/accounts/{id}/keys"),
     ("POST", "/admin/accounts/{id}/keys"),
     ("POST", "/admin/keys/{id}/revoke"),
+    ("GET", "/admin/webhook-endpoints"),
+    ("GET", "/admin/deliveries"),
 ]
 
 

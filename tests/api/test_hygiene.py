@@ -18,6 +18,24 @@ from tests.api.test_admin_auth import ROUTES as ADMIN_ROUTES
 
 PROBLEM_KEYS = {"type", "title", "status", "detail", "code", "request_id"}
 
+_ENDPOINT = "/v1/webhook-endpoints/{id}"
+WEBHOOK_ROUTES = {
+    ("POST", "/v1/webhook-endpoints"),
+    ("GET", "/v1/webhook-endpoints"),
+    ("GET", _ENDPOINT),
+    ("PATCH", _ENDPOINT),
+    ("DELETE", _ENDPOINT),
+    ("POST", f"{_ENDPOINT}/rotate"),
+    ("POST", f"{_ENDPOINT}/enable"),
+    ("POST", f"{_ENDPOINT}/test"),
+    ("POST", f"{_ENDPOINT}/recover"),
+    ("GET", f"{_ENDPOINT}/deliveries"),
+    ("GET", f"{_ENDPOINT}/deliveries/{{delivery}}"),
+    ("POST", f"{_ENDPOINT}/deliveries/{{delivery}}/redeliver"),
+    ("GET", "/v1/balance/threshold"),
+    ("PUT", "/v1/balance/threshold"),
+}
+
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
@@ -142,6 +160,7 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("POST", "/admin/session"),
         ("GET", "/admin/session"),
         ("DELETE", "/admin/session"),
+        *WEBHOOK_ROUTES,
         *ADMIN_ROUTES,
     }
     submit = document["paths"]["/v1/tasks"]["post"]

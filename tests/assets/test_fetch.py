@@ -393,9 +393,9 @@ async def test_a_certificate_must_be_trusted_and_name_the_host(certificate: Path
     trusting = ssl.create_default_context(cafile=certificate)
     async with Fetcher(origins, lookup=lookup, ssl_context=trusting) as fetcher:
         assert await fetcher.fetch(f"{origins[0]}/x") == b"bytes"
-        assert await failure(fetcher, f"{origins[1]}/x") == ("unreachable", True)
+        assert await failure(fetcher, f"{origins[1]}/x") == ("tls", True)
     async with Fetcher(origins, lookup=lookup) as fetcher:
-        assert await failure(fetcher, f"{origins[0]}/x") == ("unreachable", True)
+        assert await failure(fetcher, f"{origins[0]}/x") == ("tls", True)
     assert len(stranger.heard) == 1
     server.close()
     await server.wait_closed()

@@ -17,10 +17,17 @@ import asyncio
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from safelight.cli.conformance.cases import Chapter
+from safelight.cli.conformance.lists import list_cases
+from safelight.cli.conformance.looks import look_cases
+from safelight.cli.conformance.notices import notice_cases
+from safelight.cli.conformance.options import option_cases
 from safelight.cli.conformance.run import open_workbench, run_cases, running_lab_child
+from safelight.cli.conformance.submits import submit_cases
+from safelight.cli.conformance.tellings import telling_cases
 from safelight.errors import ConfigurationError
 from safelight.lab.dialects import dialect_names
 from safelight.providers import Declaration, load_declaration
@@ -31,6 +38,18 @@ PROMISES = re.compile(
     r"|base_url|region|hosts|link_hosts|timeout_s|cost_unit|result_lifetime_s|result_hosts|visibility_delay_s"
     r"|min_poll_gap_s|max_active|max_active_tasks|max_calls|calls_per_s|polls_per_s|max_answer_bytes)\s*="
 )
+
+LIKELIEST: Mapping[str, tuple[Chapter, ...]] = {
+    "submit": (submit_cases, option_cases),
+    "answer": (look_cases, telling_cases),
+    "poll": (look_cases, telling_cases),
+    "result": (look_cases,),
+    "cancel": (look_cases,),
+    "list": (list_cases,),
+    "callback": (notice_cases, telling_cases),
+    "failures": (look_cases,),
+}
+"""By the first word of a table: the chapters that would know of a line in it, to be asked first."""
 
 OFFERS = re.compile(
     r"\s*((operations|sizes|aspect_ratios|takes_mask|max_images)\s*=|max_n\s*=\s*([5-9]|[1-9]\d)\b)"
@@ -54,8 +73,18 @@ class Tally:
         return self.refused + self.caught + len(self.survivors)
 
 
-def mutants_of(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Every line that says something, the declaration without it, and whether the suite can hold it."""
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A declaration without one line of one of its tables; whether the suite can hold that line."""
+
+    place: str
+    table: str
+    text: str
+    is_held: bool
+
+
+def mutants_of(text: str) -> Iterator[Mutant]:
+    """One for each line that says something."""
     lines = text.splitlines(keepends=True)
     table = ""
     for number, line in enumerate(lines):
@@ -65,7 +94,7 @@ def mutants_of(text: str) -> Iterator[tuple[str, str, bool]]:
             is_offer = table == "[[models]]" and OFFERS.match(line)
             is_promise = PROMISES.match(line) or is_offer or table == "[hosts]"
             without = "".join(lines[:number] + lines[number + 1 :])
-            yield f"{number + 1}: {line.strip()}", without, not is_promise
+            yield Mutant(f"{number + 1}: {line.strip()}", table.strip("[]"), without, not is_promise)
 
 
 async def try_mutants(name: str, lab_url: str, *, sample: int | None) -> Tally:
@@ -74,29 +103,30 @@ async def try_mutants(name: str, lab_url: str, *, sample: int | None) -> Tally:
     text = packaged_text(name)
     whole = load_declaration(text)
     mutants = list(mutants_of(text))
-    told = [(place, mutant) for place, mutant, is_held in mutants if is_held]
+    told = [mutant for mutant in mutants if mutant.is_held]
     tally.promises = len(mutants) - len(told)
     if sample is not None and len(told) > sample:
         told = random.Random(name).sample(told, sample)
-    for place, mutant in told:
+    for mutant in told:
         try:
-            declaration = load_declaration(mutant)
+            declaration = load_declaration(mutant.text)
         except ConfigurationError:
             tally.refused += 1
             continue
         if declaration == whole:
             tally.same += 1
-        elif await _is_caught(declaration, name, lab_url):
+        elif await _is_caught(declaration, name, lab_url, table=mutant.table):
             tally.caught += 1
         else:
-            tally.survivors.append(place)
+            tally.survivors.append(mutant.place)
     return tally
 
 
-async def _is_caught(declaration: Declaration, name: str, lab_url: str) -> bool:
+async def _is_caught(declaration: Declaration, name: str, lab_url: str, *, table: str) -> bool:
+    likeliest = LIKELIEST.get(table.partition(".")[0], ())
     try:
         async with open_workbench(declaration, name, lab_url) as bench:
-            verdicts = await run_cases(bench, until_fault=True)
+            verdicts = await run_cases(bench, until_fault=True, first=likeliest)
     except ConfigurationError:
         return True
     return not verdicts[-1].is_good

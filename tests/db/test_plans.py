@@ -342,9 +342,8 @@ RANGED = [check.name for check in CHECKS if check.asked_of is AskedOf.TASKS]
 
 async def asked_of_a_range(connection: asyncpg.Connection, question: str, after: UUID) -> Plan:
     """Ask a question of the doctor about the range of tasks behind `after`."""
-    values = _values(
-        Books(cast("Database", None), cast("AssetStore", None))
-    )  # none of them is read from these
+    nothing = Books(cast("Database", None), cast("AssetStore", None))  # no value is read from these
+    values = _values(nothing)
     bounds = await statements("audit").task_range.row(connection, after=after, room=RANGES["task"])
     upto = bounds["upto"] if bounds and bounds["rows"] == RANGES["task"] else LAST
     statement: Statement = getattr(statements("audit"), question)

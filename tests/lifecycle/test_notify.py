@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from safelight.assets.fetch import Fetcher
 from safelight.domain.sealing import Sealer
 from safelight.domain.webhook import GAPS_S, OVERLAP_S
+from safelight.lifecycle.notify import LIMITS
 from safelight.settings import derive_key
 from safelight.telemetry import set_fault_hook
 from tests.receiver import Mailroom, Reply
@@ -147,6 +150,28 @@ async def test_everything_else_is_tried_again(
     await mail.deliver()
     assert await mail.deliveries() == [("delivered", "", 2)]
     assert (await mail.endpoint(secret.endpoint_id))["concurrency"] == (6 if is_throttled else 10)
+
+
+async def test_no_answer_in_time_counts_as_overload_and_a_body_that_never_ends_as_nothing(
+    mail: Mailroom,
+) -> None:
+    secret = await mail.register("/hangs")
+    notify = mail.world.graph.notify
+    await notify._well.aclose()
+    notify._well = Fetcher(
+        [mail.receiver.origin], limits=replace(LIMITS, first_byte_s=0.3, rate_window_s=0.3)
+    )
+    mail.receiver.replies["/hangs"] = [Reply(-1)]
+    await mail.cancel_task()
+    (outcome,) = await mail.deliver()
+    assert (outcome.status, outcome.reason) == (None, "timeout")
+    assert (await mail.endpoint(secret.endpoint_id))["concurrency"] == 5
+    gap = await mail.world.value("SELECT extract(epoch FROM due_at - clock_now())::float8 FROM deliveries")
+    assert 50 < gap <= 60
+    await mail.register("/drips")
+    mail.receiver.replies["/drips"] = [Reply(200, b"so far", drips=True)]
+    await mail.cancel_task()
+    assert {outcome.status for outcome in await mail.deliver()} == {200}
 
 
 async def test_a_redirect_is_told_with_the_host_that_it_leads_to(mail: Mailroom) -> None:

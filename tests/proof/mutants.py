@@ -26,7 +26,7 @@ MUTANTS: tuple[Mutant, ...] = (*OF_BOOKS, *OF_SENDS, *OF_DOORS)
 
 CI_SHARE = 8
 SIDE_BY_SIDE = 2
-TIMEOUT_S = 300.0
+TIMEOUT_S = 900.0
 GOODBYE_S = 60.0
 """A test run that is interrupted stops the database server it has started."""
 

@@ -122,7 +122,8 @@ def two_in_one(random: Random) -> Sample:
     """A true picture that is an archive, a page or a script as well: it is taken for what it shows, and no more."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.html", "<script>alert(1)</script>")
+        # Without a time of its own it would be stamped with the present one.
+        file.writestr(zipfile.ZipInfo("index.html"), "<script>alert(1)</script>")
     more = random.choice(
         (archive.getvalue(), b"<html><script>alert(1)</script>", b"#!/bin/sh\nid\n", b"%PDF-1.7\n")
     )

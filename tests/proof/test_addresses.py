@@ -13,4 +13,5 @@ def test_the_corpus_is_as_large_as_promised() -> None:
 async def test_nothing_is_connected_whichever_way_a_hostile_address_comes() -> None:
     report = await run(Size.CI, 1)
     assert report.failures == []
-    assert report.tried >= 60 * len(WAYS)
+    assert report.tried >= 40 * len(WAYS)
+    assert report.figures["ways"] == len(WAYS) >= 6

@@ -21,7 +21,7 @@ _WHICH = "Only these events; an empty list means all."
 class EndpointBody(CheckedBody):
     """A new endpoint."""
 
-    url: Url = Field(description="An https URL on port 443 of a public address.")
+    url: Url = Field(description="With TLS, on port 443 of a public address.")
     description: Words = ""
     events: Events = Field([], description=_WHICH)
 

@@ -103,6 +103,15 @@ async def test_a_task_is_found_by_the_callers_reference_which_is_unique(visitor:
     assert (item["reference"], item["times_accepted"]) == ("ours-1", 1)
 
 
+async def test_a_good_end_may_have_the_newer_word(visitor: Visitor) -> None:
+    await visitor.turn(variant="newer_word")
+    accepted = await visitor.submit()
+    assert (await visitor.item())["outcome"] == "done"
+    last = await visitor.ask(visitor.speaker.poll(accepted.body))
+    assert last.body["data"]["task_status"] == "succeeded"
+    assert last.body["data"]["task_result"]["images"]
+
+
 async def test_pictures_come_bare_and_by_address(visitor: Visitor, caller: Caller) -> None:
     for source in (caller.picture_url, base64.b64encode(picture()).decode()):
         await submit(visitor, image=source, image_reference="subject", image_fidelity=0.7)

@@ -92,3 +92,18 @@ async def test_a_forged_callback_does_not_know_the_secret(visitor: Visitor, call
     await caller.until(lambda: len(caller.taken) == 2)
     told = [json.loads(raw)["data"]["object"]["apiKey"]["webhookCallbackApiKey"] for _, raw in caller.taken]
     assert sorted(told) == ["leonardo-test-callback-secret", "nobody's"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "flaws"),
+    [
+        ({}, ["shown to everybody", "without contrast"]),
+        ({"public": False}, ["without contrast"]),
+        ({"public": False, "contrast": 3.5}, []),
+    ],
+)
+async def test_what_becomes_of_a_picture_unasked_is_noted(
+    visitor: Visitor, fields: dict[str, Any], flaws: list[str]
+) -> None:
+    await submit(visitor, modelId="de7d3faf-762f-48e0-b3b7-9d0ac3a3fcf3", **fields)
+    assert (await visitor.item())["details"]["flaws"] == flaws

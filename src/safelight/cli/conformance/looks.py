@@ -90,6 +90,9 @@ async def _done(bench: Workbench, variant: str | None = None) -> None:
     expect(final.status is UpdateStatus.SUCCEEDED, f"a good attempt ends {final.status} {final.failure}")
     expect(len(final.outputs) == count, f"{count} pictures are read as {len(final.outputs)}")
     expect(len({output.url or output.data for output in final.outputs}) == count, "a picture is read twice")
+    if variant is None and "inline" in bench.dialect["variants"]:
+        # Pictures by address are lighter answers, and are to be asked for.
+        expect(all(output.url for output in final.outputs), "pictures come in the answer unasked")
     for output in final.outputs:
         expect((await _bytes_of(bench, output)).startswith(PICTURES), "an output is no picture")
     if not bench.capabilities.is_synchronous:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,19 +91,23 @@ async def read_dialect(session: aiohttp.ClientSession, lab_url: str, name: str) 
     return found
 
 
-def cases_of(bench: Workbench) -> Iterator[Case]:
-    """Every case that applies, in the order of an attempt's life."""
-    for chapter in CHAPTERS:
+def cases_of(bench: Workbench, first: Sequence[Chapter] = ()) -> Iterator[Case]:
+    """Every case that applies, in the order of an attempt's life but for the chapters that come first."""
+    for chapter in (*first, *(one for one in CHAPTERS if one not in first)):
         yield from chapter(bench)
 
 
 async def run_cases(
-    bench: Workbench, *, until_fault: bool = False, tell: Callable[[Verdict], None] | None = None
+    bench: Workbench,
+    *,
+    until_fault: bool = False,
+    first: Sequence[Chapter] = (),
+    tell: Callable[[Verdict], None] | None = None,
 ) -> list[Verdict]:
     """Run every case, and look at the end whether a secret was told anywhere."""
     verdicts: list[Verdict] = []
     with capture_logs() as logs:
-        for case in cases_of(bench):
+        for case in cases_of(bench, first):
             verdict = await run_case(case)
             verdicts.append(verdict)
             if tell is not None:

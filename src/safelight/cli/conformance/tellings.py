@@ -19,7 +19,7 @@ from safelight.domain.provider import Trust, UpdateStatus
 from safelight.errors import CallbackRejected, ProviderError
 
 LONG_S = 20.0
-APART = frozenset({"cluster", "unknown_code"})
+APART = frozenset({"cluster", "one_job", "unknown_code"})
 """Variants in which an attempt does not simply go its way: each is a case of its own."""
 EXPLAINED = ("invalid_request", "content_blocked", "funds", "upstream_fault")
 

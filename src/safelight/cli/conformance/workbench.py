@@ -306,9 +306,14 @@ def expect(condition: object, message: str) -> None:
 
 @contextmanager
 def known_words() -> Iterator[None]:
-    """Every word that is read inside must be declared. A provider tells of each unknown one once in an hour."""
+    """What is read inside must need no warning: no word that is not declared, no good end without its pictures.
+
+    A provider tells of each unknown word once in an hour.
+    """
     with capture_logs() as logs:
         yield
+    is_bare = any(line["event"] == "success_without_pictures" for line in logs)
+    expect(not is_bare, "a good end is read without its pictures")
     unknown = {line.get("upstream_status") for line in logs if line["event"] == "unknown_upstream_status"}
     expect(not unknown, f"unknown are {', '.join(map(str, unknown))}")
 

@@ -15,6 +15,7 @@ import psutil
 from safelight.cli.rehearsal.scratch import Scratch
 
 LOOK_EVERY_S = 2.0
+LOOK_TIMEOUT_S = 10.0
 MOST_LOOKS = 600
 GROWTH = 1.5
 """What stays within this of what it was counts as flat."""
@@ -57,7 +58,9 @@ class Watch:
         """Look, wait, look again."""
         while True:
             with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                self.looks.append(await self.look())
+                # A database that was stopped in the middle of an answer would be waited for without end.
+                async with asyncio.timeout(LOOK_TIMEOUT_S):
+                    self.looks.append(await self.look())
             if len(self.looks) > MOST_LOOKS:
                 self.looks, self._every_s = self.looks[::2], self._every_s * 2.0
             await asyncio.sleep(self._every_s)

@@ -11,7 +11,11 @@ SELECT id FROM deliveries WHERE event_id = :event_id AND endpoint_id = :endpoint
 
 -- name: is_due$
 -- Whether an endpoint with failures, or one without, has something due.
-SELECT EXISTS (SELECT FROM webhook_endpoints WHERE wake_at <= clock_now() AND (failures > 0) = :is_failing);
+-- That it is below infinity is said for the index, which holds no sleepers.
+SELECT EXISTS (
+    SELECT FROM webhook_endpoints
+    WHERE wake_at <= clock_now() AND wake_at < 'infinity' AND (failures > 0) = :is_failing
+);
 
 -- name: lock_claims!
 -- One claims at a time, so that what is in flight is counted rightly; held for milliseconds.
@@ -20,7 +24,7 @@ SELECT pg_advisory_xact_lock(hashtext('safelight deliveries'));
 -- name: ready_endpoints
 -- Endpoints with something due, the healthiest first; one that is being changed is left for the next time.
 SELECT id FROM webhook_endpoints
-WHERE wake_at <= clock_now() AND (failures > 0) = :is_failing
+WHERE wake_at <= clock_now() AND wake_at < 'infinity' AND (failures > 0) = :is_failing
 ORDER BY failures >= :degraded, wake_at LIMIT :room FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: claim

@@ -96,6 +96,7 @@ ENDINGS = {
         Ending("content_policy", {"message": "The content triggered the platform's content security policy"}),
     ),
 }
+VARIANTS = {"newer_word": "a good end is called as the newer API calls it, succeeded"}
 OPTIONS = {
     "negative_prompt": Option("no fog, no rain", only=("generate",)),
     "image_reference": Option("subject", only=("edit",)),
@@ -133,6 +134,7 @@ class Kling(Dialect):
     refusals = REFUSALS
     endings = ENDINGS
     options = OPTIONS
+    variants = VARIANTS
     signing = StandardSigned(keys=keys.standard_secrets("kling"))
 
     async def authenticate(self, call: Call) -> None:
@@ -219,7 +221,7 @@ class Kling(Dialect):
         job = view.job
         record: dict[str, Any] = {
             "task_id": job.id,
-            "task_status": view.word(WORDS),
+            "task_status": _word(view),
             "task_status_msg": view.told("message", ""),
             "task_info": {"external_task_id": job.details["external_task_id"]},
             "created_at": int(job.created_at * 1000),
@@ -294,6 +296,11 @@ def _wrong_with(token: str) -> str | None:
 
 def _decoded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _word(view: View) -> str:
+    is_newer = view.phase == "done" and view.job.fate.variant == "newer_word"
+    return "succeeded" if is_newer else str(view.word(WORDS))
 
 
 DIALECT = Kling

@@ -33,6 +33,7 @@ CREDENTIALS = {
 WORDS = {"queued": "PENDING", "running": "PENDING", "done": "COMPLETE", "failed": "FAILED"}
 CONTRASTS = (1.0, 1.3, 1.8, 2.5, 3, 3.0, 3.5, 4, 4.0, 4.5)
 LARGE = 768
+PHOENIX = "de7d3faf-762f-48e0-b3b7-9d0ac3a3fcf3"
 _NUMBERS = {
     "guidance_scale": (1.0, 20.0),
     "init_strength": (0.1, 0.9),
@@ -82,7 +83,9 @@ class Leonardo(Dialect):
 
     name = "leonardo"
     shape = "callback"
-    features = Features(list=True, callback="account", notices="end")
+    features = Features(
+        list=True, reasons=True, silent_ends=("failed",), cost=True, callback="account", notices="end"
+    )
     credentials = CREDENTIALS
     routes = (
         Route("GET", "/api/rest/v1/me", "other", "me"),
@@ -139,6 +142,7 @@ class Leonardo(Dialect):
                 "public": fields.raw("public", None) is True,
             },
         )
+        submit.details["flaws"] = _flaws(submit, fields)
         _take_the_rest(fields)
         return submit
 
@@ -226,6 +230,13 @@ def _id(fields: Fields, name: str) -> str | None:
         return None if text is None else str(UUID(text))
     except ValueError:
         raise fields.fault("value", name, "must be a UUID") from None
+
+
+def _flaws(submit: Submit, fields: Fields) -> list[str]:
+    """What becomes of a picture for which nothing else was asked."""
+    is_shown = fields.flag("public", None) is not False
+    is_pale = submit.model == PHOENIX and not fields.has("contrast")
+    return ["shown to everybody"] * is_shown + ["without contrast"] * is_pale
 
 
 def _take_the_rest(fields: Fields) -> None:

@@ -80,6 +80,8 @@ class Luma(Dialect):
         list_shows=("prompt", "callback_url"),
         cancel=True,
         waiting=True,
+        reasons=True,
+        silent_ends=("silent",),
         callback="task",
         notices="changes",
     )

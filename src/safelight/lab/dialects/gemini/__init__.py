@@ -99,7 +99,10 @@ class Gemini(Dialect):
             model=call.at["model"],
             operation="edit" if pictures else "generate",
             inputs=tuple(picture.sha256 for picture in pictures),
-            details={"modalities": modalities},
+            details={
+                "modalities": modalities,
+                "flaws": ["accompanied by words"] if "TEXT" in modalities else [],
+            },
         )
 
     async def drawn(self, call: Call, view: View) -> Reply:
