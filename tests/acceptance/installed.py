@@ -23,7 +23,7 @@ from safelight.db.database import Database
 from safelight.db.embedded import start_embedded
 
 COMMAND = str(Path(sys.executable).with_name("safelight"))
-START_S = 60.0
+START_S = 180.0
 
 
 def free_port() -> int:

@@ -31,6 +31,7 @@ from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
 from safelight.lifecycle.routing import Routing
+from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 from tests.api.door import ADMIN_PEPPER, PEPPER, Door, FakeReceive, running_door
@@ -132,6 +133,7 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         paces=Paces(CATALOG, {}, Routing(CATALOG, {}), has_public_url=False),
         routing=Routing(CATALOG, {}),
         endpoints=endpoints,
+        sessions=Sessions(database, PEPPER),
         providers=("studio",),
         pepper=PEPPER,
         is_ready=is_ready,

@@ -147,6 +147,9 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("POST", "/v1/images/edits/async"),
         ("GET", "/v1/images/tasks/{id}"),
         ("GET", "/v1/models"),
+        ("POST", "/v1/session"),
+        ("GET", "/v1/session"),
+        ("DELETE", "/v1/session"),
         ("GET", "/v1/balance"),
         ("GET", "/v1/entries"),
         ("POST", "/v1/batches"),
@@ -163,6 +166,9 @@ async def test_the_document_describes_every_route_and_its_answers(parts: ApiPart
         ("GET", "/readyz"),
         ("GET", "/metrics"),
         *WEBHOOK_ROUTES,
+        ("POST", "/admin/session"),
+        ("GET", "/admin/session"),
+        ("DELETE", "/admin/session"),
         *ADMIN_ROUTES,
     }
     submit = document["paths"]["/v1/tasks"]["post"]

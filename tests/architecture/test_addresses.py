@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -55,3 +56,11 @@ def test_every_package_of_the_lock_has_a_hash() -> None:
 
 def test_there_is_one_lock() -> None:
     assert [name for name in FOREIGN_LOCKS if (ROOT / name).exists()] == []
+
+
+def test_the_lock_of_the_web_pages_holds_hashes_and_no_address() -> None:
+    packages = json.loads(read(ROOT / "web" / "package-lock.json"))["packages"]
+    taken = {name: package for name, package in packages.items() if name}
+    assert len(taken) > 20
+    assert [name for name, package in taken.items() if "resolved" in package] == []
+    assert [name for name, package in taken.items() if not package["integrity"].startswith("sha512-")] == []

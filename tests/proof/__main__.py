@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import secrets
 import sys
 import time
@@ -115,4 +116,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 if __name__ == "__main__":
     # What the service logs while it is attacked would bury the table.
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    logging.disable(logging.ERROR)
     sys.exit(main())

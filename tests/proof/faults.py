@@ -21,6 +21,7 @@ from tests.lifecycle.invariants import assert_books
 from tests.proof import faults_scenes as scenes
 from tests.proof.faults_victim import Fault, Kind, Scene, Victim
 from tests.proof.report import LayerReport, Size, told
+from tests.receiver import running_receiver
 from tests.world import Server, World, running_server, running_world
 
 CREDITS = 100
@@ -31,6 +32,11 @@ KINDS_A_POINT = {Size.CI: 1, Size.PROVE: len(Kind), Size.RELEASE: len(Kind)}
 """With every run of the tests one kind at each point, in turn by the seed; else all."""
 HOMEWARDS_S = (1.0, 30.0, 120.0, 700.0, 4_000.0, 90_000.0, 700.0, 90_000.0, 90_000.0)
 """Steps of the clock within which everything comes home."""
+
+_LEFT = """
+SELECT (SELECT count(*) FROM tasks WHERE finished_at IS NULL)
+     + (SELECT count(*) FROM deliveries WHERE status <> 'delivered')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,8 @@ async def run(size: Size, seed: int) -> LayerReport:
     report = LayerReport("faults", seed)
     async with (
         running_server() as server,
-        running_faults_world(server) as world,
+        running_receiver() as receiver,
+        running_faults_world(server, receiver.origin) as world,
     ):
         await server.hurry()
         reached = await rehearse(world, report)
@@ -77,8 +84,8 @@ async def run(size: Size, seed: int) -> LayerReport:
     return report
 
 
-def running_faults_world(server: Server) -> AbstractAsyncContextManager[World]:
-    """A world with the lab's models and the one with two routes."""
+def running_faults_world(server: Server, receiver: str) -> AbstractAsyncContextManager[World]:
+    """A world with the lab's models and the one with two routes; customers are told at this origin."""
 
     def extended(made: Settings) -> Upstreams:
         usual = read_upstreams(made)
@@ -91,6 +98,7 @@ def running_faults_world(server: Server) -> AbstractAsyncContextManager[World]:
         knobs=knobs,
         upstreams=extended,
         public_url=NOBODY_LISTENS,
+        allowed_origins=(receiver,),
         keep_assets_days=KEEP_ASSETS_DAYS,
     )
 
@@ -183,7 +191,7 @@ async def _go_on(world: World, scene: Scene) -> None:
     for seconds in HOMEWARDS_S:
         await world.pass_time(seconds=seconds)
         await _do_everything(world)
-        if not await world.value("SELECT count(*) FROM tasks WHERE finished_at IS NULL"):
+        if not await world.value(_LEFT):
             break
     await world.graph.reconcile.step()
 
@@ -200,6 +208,8 @@ async def _do_everything(world: World) -> None:
     await graph.sweep.wake()
     await graph.retention.step()
     await graph.uploads.expire()
+    await scenes.deliver(world)
+    await graph.notify.tidy()
 
 
 async def _until_drawn(world: World) -> None:
@@ -213,6 +223,7 @@ async def _until_drawn(world: World) -> None:
 
 async def _assert_home(world: World, scene: Scene) -> None:
     assert await world.rows("SELECT id, state FROM tasks WHERE finished_at IS NULL") == [], "never came home"
+    assert await world.value(_LEFT) == 0, "a webhook was never delivered"
     wanted = 0 if scenes.SCENES[scene] is None else 1
     found = await world.rows("SELECT id FROM tasks")
     assert len(found) == wanted, f"{len(found)} tasks came of one wish"

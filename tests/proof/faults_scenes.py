@@ -275,6 +275,22 @@ async def told(world: World) -> None:
         await alerts.aclose()
 
 
+async def deliver(world: World) -> None:
+    """What a permit to deliver does."""
+    for is_failing in (False, True):
+        letters, _ = await world.graph.notify.claim(10, is_failing=is_failing)
+        for letter in letters:
+            await world.graph.notify.deliver(letter, is_failing=is_failing)
+
+
+async def told_by_webhook(world: World) -> None:
+    """The customer hears of an end, at the one address that the operator allows."""
+    (origin,) = world.graph.settings.allowed_origins
+    await world.graph.endpoints.register(world.account_id, url=f"{origin}/hooks")
+    await world.cancel.cancel(world.account_id, await submit(world, "lab-poll"))
+    await deliver(world)
+
+
 async def handed_in(world: World) -> None:
     await world.graph.uploads.keep(world.account_id, picture())
     await world.pass_time(days=40)
@@ -318,6 +334,7 @@ SCENES: dict[Scene, str | None] = {
     swept: "lab-poll",
     granted: None,
     told: "lab-callback",
+    told_by_webhook: "lab-poll",
     handed_in: None,
     erased: "lab-sync",
     kept_long_enough: "lab-sync",

@@ -25,9 +25,11 @@ from safelight.api.openai.images import Images
 from safelight.api.parts import ApiParts
 from safelight.api.problems import problem_of_http
 from safelight.api.routes import Route
+from safelight.api.sessions import studio_sessions
 from safelight.api.tasks import Tasks
 from safelight.api.uploads import Uploads
 from safelight.api.waiting import Waiting
+from safelight.api.web import Web
 from safelight.api.webhooks import Webhooks
 from safelight.lifecycle.live import Live
 
@@ -35,7 +37,13 @@ from safelight.lifecycle.live import Live
 def create_app(parts: ApiParts) -> FastAPI:
     """Build the ASGI application; it starts and stops nothing."""
     rate = parts.settings.max_requests_per_s
-    doorkeeper = Doorkeeper(parts.database, parts.pepper, requests=Limit(rate, burst=rate))
+    doorkeeper = Doorkeeper(
+        parts.database,
+        parts.pepper,
+        requests=Limit(rate, burst=rate),
+        sessions=parts.sessions,
+        public_url=parts.settings.public_url,
+    )
     app = DescribedApp(
         title="safelight",
         version=safelight.__version__,
@@ -66,5 +74,7 @@ def create_app(parts: ApiParts) -> FastAPI:
     Models(parts, doorkeeper).add_to(app)
     Webhooks(parts, doorkeeper).add_to(app)
     Deliveries(parts, doorkeeper).add_to(app)
+    studio_sessions(parts, doorkeeper).add_to(app)
+    Web().add_to(app)
     add_admin_routes(app, parts)
     return app

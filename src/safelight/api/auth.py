@@ -1,4 +1,4 @@
-"""Who is calling: API keys, and the limits that come before anything else is read."""
+"""Who is calling: API keys and sessions, and the limits that come before anything else is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from uuid import UUID
 
 from starlette.types import Scope
 
+from safelight.api.cookies import STUDIO, check_csrf
 from safelight.api.headers import Headers, address_of, headers_of
 from safelight.api.limits import Limit
 from safelight.db import accounts
 from safelight.db.database import Database
 from safelight.domain.keys import ApiKey, is_secret, parse_key
 from safelight.errors import RequestError
+from safelight.lifecycle.sessions import Sessions
 
 KEEP_S = 5.0
 """How long a key that was read is believed: a revocation takes effect within this time."""
@@ -51,6 +53,8 @@ class Doorkeeper:
     database: Database
     pepper: bytes = field(repr=False)
     requests: Limit
+    sessions: Sessions
+    public_url: str | None = None
     failures: Limit = field(default_factory=lambda: Limit(5.0, burst=50.0))
     _known: dict[str, _Known] = field(default_factory=dict, repr=False)
     _passes: dict[bytes, _Pass] = field(default_factory=dict, repr=False)
@@ -60,18 +64,23 @@ class Doorkeeper:
         """The account that is calling, within its rate.
 
         Raises:
-            RequestError: 401 for whatever is wrong with the key, 429 over a limit.
+            RequestError: 401 for whatever is wrong with the key or session, 403 for a change in a session that does
+                not come from our own page, 429 over a limit.
         """
         return (await self.admit_key(scope, headers))[0]
 
     async def admit_key(self, scope: Scope, headers: Headers | None = None) -> tuple[UUID, str]:
         """As `admit`, with the id of the key: for what stays open after the answer has begun."""
-        authorization = (headers or headers_of(scope)).get(b"authorization", b"")
+        headers = headers or headers_of(scope)
+        authorization = headers.get(b"authorization", b"")
+        token = "" if authorization else STUDIO.token(headers)
+        if token:
+            check_csrf(self.sessions, scope, headers, token, self.public_url)
         # By a digest, not by the key: a look-up takes as long for one wrong key as for another.
-        digest = hashlib.sha256(authorization).digest()
+        digest = hashlib.sha256(authorization or b"cookie " + token.encode("latin-1")).digest()
         held = self._passes.get(digest)
         if held is None or held.until <= monotonic():
-            held = await self._check(scope, authorization)
+            held = await (self._find(scope, token) if token else self._check(scope, authorization))
             if len(self._passes) >= MAX_KEYS:
                 self._passes.clear()
             self._passes[digest] = held
@@ -79,6 +88,13 @@ class Doorkeeper:
         if wait_s:
             raise too_often(wait_s)
         return held.account_id, held.key_id
+
+    async def _find(self, scope: Scope, token: str) -> _Pass:
+        until = monotonic() + KEEP_S
+        session = None if self.is_guessing(scope) else await self.sessions.find(token, is_operator=False)
+        if session is None or session.account_id is None:
+            raise self.refusal(scope)
+        return _Pass(session.account_id, session.key_id, until)
 
     async def _check(self, scope: Scope, authorization: bytes) -> _Pass:
         key = _key_of(authorization)

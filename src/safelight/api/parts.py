@@ -21,6 +21,7 @@ from safelight.lifecycle.receive import Receive
 from safelight.lifecycle.retention import Erase
 from safelight.lifecycle.review import Review
 from safelight.lifecycle.routing import Routing
+from safelight.lifecycle.sessions import Sessions
 from safelight.lifecycle.uploads import Uploads
 from safelight.settings import Settings
 
@@ -51,6 +52,7 @@ class ApiParts:
     paces: Paces
     routing: Routing
     endpoints: Endpoints
+    sessions: Sessions
     providers: Sequence[str]
     pepper: bytes = field(repr=False)
     is_ready: Callable[[], Awaitable[bool]]

@@ -231,6 +231,23 @@ class EventTicket(BaseModel):
     expires_at: datetime
 
 
+class SessionBody(BaseModel):
+    """What opens a session besides a key in the header."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ticket: str = Field("", description="Of a one-time link.")
+
+
+class Session(BaseModel):
+    """Who is signed in."""
+
+    id: str = Field(description="Of the account; at the operators' door, of the admin key.")
+    name: str
+    csrf_token: str = Field(description="Every change in this session sends it as X-CSRF-Token.")
+    expires_at: datetime
+
+
 class FieldFault(BaseModel):
     """What is wrong with one field."""
 
@@ -252,5 +269,5 @@ class Problem(BaseModel):
 
 SHAPES: tuple[type[BaseModel], ...] = (
     TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, EventTicket, Batch, BatchList,
-    BatchReceipt, Problem,
+    BatchReceipt, SessionBody, Session, Problem,
 )  # fmt: skip

@@ -21,6 +21,7 @@ from safelight.cli import (
     reconcile,
     review,
     serving,
+    studio,
     submit,
     tasks,
     webhooks,
@@ -61,6 +62,7 @@ def main(
 
 
 app.add_typer(serving.commands)
+app.add_typer(studio.commands)
 app.add_typer(lab.commands)
 app.add_typer(submit.commands)
 app.add_typer(tasks.commands, name="tasks")

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-START_S = 20.0
+START_S = 60.0
 STOP_S = 5.0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from safelight.lab.refusal import invalid
 
 SIDES = range(64, 2049)
-FIELDS = frozenset({"prompt", "n", "size", "reference", "images", "lab"})
+FIELDS = frozenset({"prompt", "n", "size", "reference", "images", "mask", "lab"})
 _SIZE = re.compile(r"([0-9]{2,4})x([0-9]{2,4})")
 _URL = re.compile(r"https?://[^/\s?#]+\S*")
 _PICTURE_SOURCE = re.compile(r"(https?://|data:image/)\S+")
@@ -54,6 +54,7 @@ def read_submit(raw: bytes, shape: str) -> Submit:
         raise invalid(f"unknown field: {sorted(unknown)[0]}")
     width, height = _size(body.get("size", "1024x1024"))
     _check_images(body.get("images"))
+    _check_mask(body.get("mask"), body.get("images"))
     lab = body.get("lab")
     if lab is not None and not isinstance(lab, dict):
         raise invalid("lab must be an object")
@@ -113,6 +114,16 @@ def _check_images(value: object) -> None:
     for item in value:
         if not isinstance(item, str) or not _PICTURE_SOURCE.match(item):
             raise invalid("images must be http(s) or data:image URLs")
+
+
+def _check_mask(value: object, images: object) -> None:
+    """It is taken and looked at no further: the lab draws the whole picture anew."""
+    if value is None:
+        return
+    if not isinstance(value, str) or not _PICTURE_SOURCE.match(value):
+        raise invalid("mask must be an http(s) or data:image URL")
+    if not images:
+        raise invalid("a mask needs a picture under it")
 
 
 def _callback_url(value: object) -> str | None:

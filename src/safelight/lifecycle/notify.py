@@ -86,6 +86,8 @@ class Notify:
                 connection, is_failing=is_failing, room=room, lease_s=LEASE_S, endpoints=ENDPOINTS_AT_ONCE
             )
             rows = await endpoints.list_secrets(connection, [delivery.endpoint_id for delivery in claimed])
+            point("before_delivery_claim_commit")
+        point("after_delivery_claim_commit")
         secrets: dict[UUID, list[bytes]] = {}
         for row in rows:
             opened = self._sealer.open(row.sealed, place=row.id.bytes, key_id=row.key_id)
@@ -170,6 +172,8 @@ class Notify:
                 must_disable = "gone" if judgement is Judgement.GONE else "failing" if is_over else ""
             if any((await outbox.pace(connection, [delivery.endpoint_id])).values()):
                 await enqueue_delivering(connection)
+            point("before_try_commit")
+        point("after_try_commit")
         self._tell(delivery, made, judgement, why)
         if must_disable:
             await self._disable(delivery, must_disable, made.outcome)

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from safelight.assets.store import AssetStore, thumbnail_key
-from safelight.db import admin, batches, live, outbox, retention, tasks
+from safelight.db import admin, batches, live, outbox, retention, sessions, tasks
 from safelight.db.database import Database
 from safelight.db.queue import prune_queue
 from safelight.db.retention import DoomedAsset
@@ -54,10 +54,11 @@ class Retention:
         await self._drop_deliveries()
 
     async def prune(self) -> None:
-        """Once a day: what the queue wrote down for itself, answers to operators, and bytes that nobody owns."""
+        """Once a day: what the queue wrote for itself, answers to operators, old sessions, and bytes of nobody."""
         async with self._database.connection() as connection:
             await prune_queue(connection, keep_days=self._settings.keep_jobs_days)
             await admin.drop_admin_receipts(connection)
+            await sessions.drop_expired(connection)
             # Kept until it ends by itself: one listing of the store a day, however many workers there are.
             is_ours = await retention.lease(connection, "strays", lease_s=STRAYS_EVERY_S * 0.75)
         if is_ours:

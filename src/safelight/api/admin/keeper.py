@@ -9,6 +9,7 @@ import structlog
 from starlette.types import Scope
 
 from safelight.api.auth import too_often
+from safelight.api.cookies import CONSOLE, check_csrf
 from safelight.api.headers import Headers, address_of
 from safelight.api.limits import Limit
 from safelight.api.problems import REQUEST_ID
@@ -18,6 +19,7 @@ from safelight.domain.audit import Actor
 from safelight.domain.keys import ADMIN_PREFIX, ApiKey, is_secret, parse_key
 from safelight.errors import RequestError
 from safelight.lifecycle.administration import Administration
+from safelight.lifecycle.sessions import Sessions
 from safelight.telemetry import ADMIN_REFUSALS
 
 log = structlog.get_logger()
@@ -36,6 +38,8 @@ class Keeper:
 
     database: Database
     administration: Administration
+    sessions: Sessions
+    public_url: str | None = None
     requests: Limit = field(default_factory=lambda: Limit(20.0, burst=60.0))
     failures: Limit = field(default_factory=lambda: Limit(0.2, burst=20.0))
     told: Limit = field(default_factory=lambda: Limit(1 / 60, burst=1.0))
@@ -46,25 +50,48 @@ class Keeper:
         """Who is operating.
 
         Raises:
-            RequestError: 401 for whatever is wrong with the key, 429 over a limit.
+            RequestError: 401 for whatever is wrong with the key or session, 403 for a change in a session that does
+                not come from our own page, 429 over a limit.
         """
-        key = _key_of(headers.get(b"authorization", b""))
-        if key is None or (key.id not in self._known and self.failures.wait_s(address_of(scope))):
-            raise await self._refuse(scope)
+        return _actor(scope, f"admin:{await self.admit_key(scope, headers)}")
+
+    async def admit_key(self, scope: Scope, headers: Headers) -> str:
+        """As `admit`; the id of the key."""
+        authorization = headers.get(b"authorization", b"")
+        token = "" if authorization else CONSOLE.token(headers)
+        key_id = await (self._find(scope, headers, token) if token else self._check(scope, authorization))
+        wait_s = self.requests.take(key_id)
+        if wait_s:
+            raise too_often(wait_s)
+        return key_id
+
+    async def _find(self, scope: Scope, headers: Headers, token: str) -> str:
+        check_csrf(self.sessions, scope, headers, token, self.public_url)
+        # Found anew for each request, so that signing out and a revoked key take effect at once.
+        session = None if self._is_guessing(scope) else await self.sessions.find(token, is_operator=True)
+        if session is None:
+            raise await self.refuse(scope)
+        return session.key_id
+
+    def _is_guessing(self, scope: Scope) -> bool:
+        return self.failures.wait_s(address_of(scope)) > 0.0
+
+    async def _check(self, scope: Scope, authorization: bytes) -> str:
+        key = _key_of(authorization)
+        if key is None or (key.id not in self._known and self._is_guessing(scope)):
+            raise await self.refuse(scope)
         async with self.database.connection() as connection:
             row = await admin.read_admin_key(connection, key.id) or _NOBODY
         # Compared for an unknown id too, so that the time taken does not tell which ids exist.
         is_right = is_secret(self.administration.admin_pepper, key.secret, row.secret_hash)
         if not is_right or row.revoked_at is not None:
-            raise await self._refuse(scope)
-        wait_s = self.requests.take(key.id)
-        if wait_s:
-            raise too_often(wait_s)
+            raise await self.refuse(scope)
         if len(self._known) < MAX_KNOWN:
             self._known.add(key.id)
-        return _actor(scope, f"admin:{key.id}")
+        return key.id
 
-    async def _refuse(self, scope: Scope) -> RequestError:
+    async def refuse(self, scope: Scope) -> RequestError:
+        """The answer to a wrong key; it counts against the caller's address."""
         ADMIN_REFUSALS.inc()
         address = address_of(scope)
         wait_s = self.failures.take(address)

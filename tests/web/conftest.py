@@ -1,0 +1,78 @@
+"""One installation and one browser for all tests of the pages; an account of its own for each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from tests.acceptance.installed import Installed
+from tests.places import new_data_dir
+from tests.web.studio import Customer, Studio, Witness, new_customer, new_studio
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+KNOBS = {"latency_s": [0.3, 0.8]}
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def service() -> AsyncIterator[Installed]:
+    """A running installation with its lab."""
+    made = Installed(new_data_dir(), knobs=KNOBS)
+    await made.start()
+    yield made
+    await made.stop()
+    shutil.rmtree(made.data_dir, ignore_errors=True)
+    made.log.unlink(missing_ok=True)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """The system's Chromium; as root it cannot make its own sandbox."""
+    if not os.access(CHROMIUM, os.X_OK):
+        pytest.fail(f"the tests of the web pages need Chromium: apt-get install chromium (no {CHROMIUM})")
+    arguments = ["--no-sandbox"] if os.getuid() == 0 else []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def customer(service: Installed) -> Customer:
+    """An account with 100 credits that is this test's own."""
+    return await new_customer(service)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def witness(service: Installed) -> AsyncIterator[Witness]:
+    """Whatever a test does, no page asks another host for anything, and none breaks its policy."""
+    made = Witness(urlsplit(service.url).netloc)
+    yield made
+    assert made.foreign == []
+    assert made.stopped == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def studio(
+    service: Installed, browser: Browser, customer: Customer, witness: Witness
+) -> AsyncIterator[Studio]:
+    """A tab in which the customer is signed in."""
+    made = await new_studio(browser, witness)
+    await made.open(service.url, customer)
+    yield made
+    await made.context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def lab(service: Installed) -> AsyncIterator[aiohttp.ClientSession]:
+    """The lab's own door, and its knobs as they were afterwards."""
+    async with aiohttp.ClientSession(await service.lab_url()) as session:
+        yield session
+        async with session.post("/lab/knobs", json={"reset": True}) as answer:
+            assert answer.status == 200
