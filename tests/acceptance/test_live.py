@@ -33,7 +33,7 @@ async def test_a_stream_goes_on_after_the_service_was_killed_and_tells_each_even
                     return
 
         watching = asyncio.create_task(watch())
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(600):
             await is_open.wait()
             first = [(await client.create(f"lamp {number}", size="64x64")).id for number in range(3)]
             await service.kill()
