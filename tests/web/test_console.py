@@ -12,7 +12,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Route, expect
 
 from tests.acceptance.installed import Installed
-from tests.web.studio import Customer, Studio, Witness, new_customer, new_studio
+from tests.web.studio import READY_MS, Customer, Studio, Witness, new_customer, new_studio
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 Scheme = Literal["dark", "light"]
@@ -46,7 +46,7 @@ async def made(service: Installed) -> tuple[Customer, str]:
     customer = await new_customer(service)
     task_id = await _submit(service, customer, "a red shoe on white")
     async with aiohttp.ClientSession(service.url, headers=_bearer(customer)) as session:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(READY_MS / 1_000):
             while True:
                 async with session.get(f"/v1/tasks/{task_id}") as answer:
                     if (await answer.json())["status"] == "ready":
