@@ -48,8 +48,8 @@ ORDER BY tasks.id DESC LIMIT :room;
 
 -- name: list_changed_tasks
 -- The same, of those that were made or have ended since a moment.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.model, tasks.operation, tasks.prompt, tasks.n, tasks.percent,
-       tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
+SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
+       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
        tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
 FROM tasks
 LEFT JOIN settlements ON settlements.task_id = tasks.id
