@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from playwright.async_api import Browser, expect
@@ -73,7 +74,7 @@ async def test_whoever_is_signed_in_at_one_api_process_is_so_at_another(
     port = free_port()
     process = await asyncio.create_subprocess_exec(
         COMMAND, "api", f"--data-dir={service.data_dir}", f"--port={port}",
-        env={"SAFELIGHT_LAB_URL": await service.lab_url()}, stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "SAFELIGHT_LAB_URL": await service.lab_url()}, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
     try:

@@ -21,11 +21,15 @@ export function SignIn({ words, room, fault }: { words: SignInWords; room?: stri
   const shared = useShared()
   const [key, setKey] = useState("")
   const [isBusy, setBusy] = useState(false)
-  const [failed, setFailed] = useState<unknown>(fault)
+  const [hasTried, setTried] = useState(false)
+  const [failed, setFailed] = useState<unknown>()
+  // Why the link did not open is known a moment after this page is shown.
+  const shown = hasTried ? failed : fault
 
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setBusy(true)
+    setTried(true)
     setFailed(undefined)
     try {
       await signIn({ key: key.trim() })
@@ -53,9 +57,9 @@ export function SignIn({ words, room, fault }: { words: SignInWords; room?: stri
                 {words.intro}
               </Text>
             </div>
-            {failed !== undefined && (
+            {shown !== undefined && (
               <Alert color="lamp" variant="light" role="alert" icon={<Icon name="alert" />}>
-                {faultText(failed, shared)}
+                {faultText(shown, shared)}
               </Alert>
             )}
             <PasswordInput
