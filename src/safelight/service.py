@@ -43,6 +43,7 @@ from safelight.lifecycle.advance import Advance
 from safelight.lifecycle.alert import Alerts
 from safelight.lifecycle.archive import Archive
 from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.batches import Batches
 from safelight.lifecycle.check import Check
 from safelight.lifecycle.context import Context
 from safelight.lifecycle.dispatch import Dispatch
@@ -82,6 +83,41 @@ LAB_PAUSE_S = 0.5
 Announce = Callable[[str], None]
 
 
+def make_context(
+    settings: Settings,
+    database: Database,
+    secret: bytes,
+    session: aiohttp.ClientSession,
+    upstreams: Upstreams,
+) -> Context:
+    """What every verb needs, made of what is enabled."""
+    catalog = upstreams.catalog
+    providers = {key.name: make_provider(key, session) for key in upstreams.keys}
+    routing = Routing(catalog, upstreams.names)
+    return Context(
+        settings=settings,
+        database=database,
+        providers=providers,
+        catalog=catalog,
+        store=open_store_of(settings),
+        fetcher=Fetcher(
+            (*settings.allowed_origins, *upstreams.origins),
+            limits=FetchLimits(max_bytes=settings.max_asset_bytes),
+        ),
+        pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
+        tokens=CallbackTokens(secret),
+        links=InputLinks(derive_key(secret, "input links")),
+        paces=Paces(
+            catalog,
+            providers,
+            routing,
+            has_public_url=settings.public_url is not None,
+            observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
+        ),
+        routing=routing,
+    )
+
+
 class Graph:
     """Every object of one process, wired; nothing runs yet.
 
@@ -101,31 +137,8 @@ class Graph:
         self.database = database
         self.secret = secret
         upstreams = upstreams or read_upstreams(settings)
-        catalog = upstreams.catalog
-        providers = {key.name: make_provider(key, session) for key in upstreams.keys}
-        routing = Routing(catalog, upstreams.names)
-        self.context = Context(
-            settings=settings,
-            database=database,
-            providers=providers,
-            catalog=catalog,
-            store=open_store_of(settings),
-            fetcher=Fetcher(
-                (*settings.allowed_origins, *upstreams.origins),
-                limits=FetchLimits(max_bytes=settings.max_asset_bytes),
-            ),
-            pictures=PicturePool(limits=PictureLimits(max_bytes=settings.max_asset_bytes)),
-            tokens=CallbackTokens(secret),
-            links=InputLinks(derive_key(secret, "input links")),
-            paces=Paces(
-                catalog,
-                providers,
-                routing,
-                has_public_url=settings.public_url is not None,
-                observed=[name for name, table in settings.providers.items() if table.mode == "observe"],
-            ),
-            routing=routing,
-        )
+        self.context = make_context(settings, database, secret, session, upstreams)
+        routing, providers = self.context.routing, self.context.providers
         self.advance = Advance(self.context)
         self.settle = Settle(database)
         self.dispatch = Dispatch(self.context, self.advance)
@@ -136,12 +149,8 @@ class Graph:
         self.gone = Gone(
             self.context, self.advance, self.settle, Looks(self.context, self.advance, self.dispatch)
         )
-        attach = Attach(
-            self.context.store,
-            self.context.pictures,
-            self.context.fetcher,
-            max_bytes=settings.max_asset_bytes,
-        )
+        store, pictures, fetcher = self.context.store, self.context.pictures, self.context.fetcher
+        attach = Attach(store, pictures, fetcher, max_bytes=settings.max_asset_bytes)
         self.review = Review(database, attach, routing, start_by_s=settings.start_by_s)
         self.administration = Administration(database, pepper_of(secret), admin_pepper_of(secret))
         self.sessions = Sessions(database, pepper_of(secret))
@@ -158,6 +167,7 @@ class Graph:
         self.retention = Retention(database, self.context.store, settings)
         # A fetcher of their own: customers may not reach the origins of results, such as the lab.
         self._input_fetcher = Fetcher(settings.allowed_origins, limits=limits_of_inputs(settings))
+        self.batches = Batches(database, settings, routing)
         self.inputs = Inputs(self.uploads, self._input_fetcher, settings, providers)
 
     def worker(self) -> Worker:
@@ -173,6 +183,7 @@ class Graph:
             rounds=[
                 ("expire", self.settings.sweep_interval_s, self.uploads.expire),
                 ("gone", self.settings.sweep_interval_s, self.gone.tend),
+                ("batches", self.settings.sweep_interval_s, self.batches.step),
                 ("alert", ALERT_ROUND_S, self.alerts.tell),
                 ("reconcile", RECONCILE_ROUND_S, self.reconcile.step),
                 ("watch", WATCH_ROUND_S, self.watch.step),
@@ -187,6 +198,7 @@ class Graph:
             database=self.database,
             catalog=context.catalog,
             accept=Accept(self.database, self.settings, context.routing),
+            batches=self.batches,
             cancel=Cancel(self.database),
             erase=Erase(self.database, context.store),
             receive=self.receive,

@@ -173,6 +173,9 @@ class Settings(BaseModel):
     max_account_upload_bytes: int = Field(
         2 * 1024 * 1024 * 1024, ge=1_024, description="What the uploads of an account may have together."
     )
+    max_batch_bytes: int = Field(
+        32 * 1024 * 1024, ge=1_024, description="Largest body of a batch; four are held in memory at most."
+    )
     max_callback_bytes: int = Field(262_144, ge=1_024, description="Largest body of a callback.")
     max_requests_per_s: float = Field(2_000.0, gt=0, description="Requests an account may make per second.")
     max_open_tasks: int = Field(100_000, ge=1, description="Unfinished tasks an account may have.")
@@ -185,6 +188,15 @@ class Settings(BaseModel):
     )
     max_held: int = Field(
         2_000, ge=0, description="Requests a process holds at once; an account may have half of them."
+    )
+    max_streams: int = Field(
+        10, ge=1, description="Streams of live events an account may have open at a process."
+    )
+    stream_heartbeat_s: float = Field(
+        15.0, gt=0, le=600, description="How often an idle stream says that it lives."
+    )
+    stream_max_s: float = Field(
+        3_600.0, gt=0, description="How long a stream lasts; then its client opens another and resumes."
     )
 
     submit_concurrency: int = Field(128, ge=1, description="Submit calls one worker may have in flight.")

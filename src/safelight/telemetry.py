@@ -61,6 +61,10 @@ GROUP_SIZE = Histogram(
     ["verb"],
     buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
+STREAMS = Gauge("safelight_streams_open", "Streams of live events that are open.")
+STREAMS_CLOSED = Counter(
+    "safelight_streams_closed_total", "Streams of live events that were closed.", ["reason"]
+)
 
 FaultHook = Callable[[str], None]
 _fault_hook: FaultHook | None = None

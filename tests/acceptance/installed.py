@@ -15,6 +15,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 
@@ -87,12 +88,43 @@ class Installed:
     def key(self) -> str:
         return (self.data_dir / "key").read_text().strip()
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run another command of the same installation."""
         environment = {**os.environ, "SAFELIGHT_DATA_DIR": str(self.data_dir), "NO_COLOR": "1"}
         return subprocess.run(
-            [COMMAND, *arguments], capture_output=True, text=True, env=environment, timeout=120, check=False
+            [COMMAND, *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=timeout_s,
+            check=False,
         )
+
+    async def begin(self, *arguments: str) -> asyncio.subprocess.Process:
+        """Start another command of the same installation, which the test may kill."""
+        environment = {**os.environ, "SAFELIGHT_DATA_DIR": str(self.data_dir), "NO_COLOR": "1"}
+        with self.log.open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                COMMAND, *arguments, env=environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
+            )
+
+    async def most_at_work(self, batch_id: str) -> int:
+        """How many items of a batch were at work together, by their histories: from the first claim to the end."""
+        async with self.database() as database, database.connection() as connection:
+            most: int = await connection.fetchval(
+                """
+                SELECT max(running) FROM (
+                    SELECT sum(step) OVER (ORDER BY moment, step) AS running FROM (
+                        SELECT min(created_at) FILTER (WHERE target = 'submitting') AS moment, 1 AS step
+                        FROM task_events WHERE task_id IN (SELECT id FROM tasks WHERE batch_id = $1) GROUP BY task_id
+                        UNION ALL
+                        SELECT finished_at, -1 FROM tasks WHERE batch_id = $1
+                    ) AS steps
+                ) AS path
+                """,
+                UUID(batch_id),
+            )
+        return most
 
     @contextlib.asynccontextmanager
     async def customer(self) -> Any:

@@ -23,6 +23,7 @@ from safelight.domain.sealing import Sealer
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
 from safelight.lifecycle.attach import Attach
+from safelight.lifecycle.batches import Batches
 from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.pace import Paces
@@ -112,6 +113,7 @@ async def parts(door_url: str, data_dir: Path, receive: FakeReceive) -> AsyncIte
         database=database,
         catalog=CATALOG,
         accept=Accept(database, settings),
+        batches=Batches(database, settings),
         cancel=Cancel(database),
         erase=Erase(database, store),
         receive=cast("Receive", receive),

@@ -7,7 +7,7 @@ import contextlib
 import io
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -80,6 +80,8 @@ class Door:
     parts: ApiParts
     session: aiohttp.ClientSession
     caller: Caller
+    stop: Callable[[], None] = lambda: None
+    """What a process about to stop does first."""
 
     @property
     def database(self) -> Database:
@@ -162,15 +164,17 @@ class Door:
 async def running_door(parts: ApiParts) -> AsyncIterator[Door]:
     """The application of these parts on a free port."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-    server = _Server(uvicorn.Config(create_app(parts), log_level="warning", access_log=False, lifespan="off"))
+    app = create_app(parts)
+    server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.is_up.wait()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
-        door = Door(url, parts, session, Caller(UUID(int=0), ""))
+        door = Door(url, parts, session, Caller(UUID(int=0), ""), app.state.live.let_go)
         door.caller = await door.new_caller()
         yield door
+    app.state.live.let_go()
     server.should_exit = True
     await serving
     listener.close()

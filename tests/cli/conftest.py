@@ -27,6 +27,8 @@ EMPTY = """
     DELETE FROM tries; DELETE FROM deliveries; DELETE FROM webhook_events; DELETE FROM webhook_secrets;
     DELETE FROM webhook_endpoints;
     DELETE FROM decisions; DELETE FROM alerts; DELETE FROM audit_lines;
+    DELETE FROM live_events; DELETE FROM live_counters; DELETE FROM event_tickets;
+    DELETE FROM batches; DELETE FROM batch_refusals;
     DELETE FROM admin_keys; DELETE FROM admin_receipts;
     UPDATE audit_head SET id = 0, hash = decode(repeat('00', 32), 'hex');
     DELETE FROM pgqueuer.pgqueuer; DELETE FROM pgqueuer.pgqueuer_log;

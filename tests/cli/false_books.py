@@ -250,6 +250,23 @@ FALSE_BOOKS = [
         id="a picture that is never deleted",
     ),
     pytest.param(
+        "batches",
+        "WITH batch AS (INSERT INTO batches (id, account_id, fingerprint, items, at_once, start_in_s, state)"
+        " SELECT $1, account_id, sha256('x'), 1, 5, 60, 'open' FROM tasks WHERE id = $1)"
+        " UPDATE tasks SET batch_id = id, batch_position = 0, wake_at = 'infinity' WHERE id = $1",
+        "queued",
+        "lets 1 items wait, although 0 of 5 are at work",
+        id="an item that is never let go",
+    ),
+    pytest.param(
+        "batches",
+        "INSERT INTO batches (id, account_id, fingerprint, items, at_once, start_in_s, state)"
+        " SELECT $1, account_id, sha256('x'), 1, 5, 60, 'open' FROM tasks WHERE id = $1",
+        "queued",
+        "has no open item, but is not finished",
+        id="a batch without an end",
+    ),
+    pytest.param(
         "gates",
         "INSERT INTO gates (name, closed_until, reason) VALUES ('default', clock_now() + interval '9 days', 'x')",
         "default",

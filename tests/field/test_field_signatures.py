@@ -47,7 +47,7 @@ async def test_A03_a_backslash_in_a_text_and_an_escape_beside_it_stay_what_they_
     await assert_paid_once(scene, task_id)
 
 
-async def test_a_callback_without_its_signature_is_logged_with_the_names_of_what_came(
+async def test_A12_a_callback_without_its_signature_is_logged_with_the_names_of_what_came(
     scene: Scene, logs: list[Line]
 ) -> None:
     task_id, record = await scene.drawn()

@@ -20,6 +20,7 @@ from safelight.domain.task import State
 from safelight.errors import AssetError
 from safelight.lifecycle.alert import Alerts
 from safelight.lifecycle.attach import Attach, RulingRefused
+from safelight.lifecycle.endpoints import AddressRefused
 from safelight.lifecycle.inputs import InputsRefused, Sources
 from safelight.settings import Settings
 from tests.assets.conftest import Stranger, reply
@@ -181,6 +182,18 @@ async def of_alerts(place: Place, urls: Sequence[str]) -> list[str]:
     return taken
 
 
+async def of_webhooks(place: Place, urls: Sequence[str]) -> list[str]:
+    """A customer wants to be told there."""
+    taken = []
+    for url in urls:
+        try:
+            await place.world.graph.endpoints.register(place.world.account_id, url=url)
+            taken.append(url)
+        except AddressRefused:
+            continue
+    return taken
+
+
 async def of_resolved_names(place: Place, hosts: Sequence[str]) -> list[str]:
     """A name whose server answers with the address: alone, or beside a public one."""
     taken = []
@@ -217,6 +230,7 @@ WAYS: Mapping[str, tuple[Way, Fitting]] = {
     "attached": (of_attached, _all),
     "redirects": (of_redirects, _in_headers),
     "alerts": (of_alerts, _in_headers),
+    "webhooks": (of_webhooks, _all),
     "names": (of_resolved_names, _addresses),
 }
 

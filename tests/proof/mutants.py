@@ -20,9 +20,10 @@ from tests.proof.mutants_form import Edit, Mutant
 from tests.proof.mutants_of_books import OF_BOOKS
 from tests.proof.mutants_of_doors import OF_DOORS
 from tests.proof.mutants_of_sends import OF_SENDS
+from tests.proof.mutants_of_webhooks import OF_WEBHOOKS
 from tests.proof.report import LayerReport, Size
 
-MUTANTS: tuple[Mutant, ...] = (*OF_BOOKS, *OF_SENDS, *OF_DOORS)
+MUTANTS: tuple[Mutant, ...] = (*OF_BOOKS, *OF_SENDS, *OF_DOORS, *OF_WEBHOOKS)
 
 CI_SHARE = 8
 SIDE_BY_SIDE = 2

@@ -45,13 +45,19 @@ async def made(service: Installed) -> tuple[Customer, str]:
     """A customer with a task that is ready, and its id."""
     customer = await new_customer(service)
     task_id = await _submit(service, customer, "a red shoe on white")
-    async with aiohttp.ClientSession(service.url, headers=_bearer(customer)) as session:
-        async with asyncio.timeout(READY_MS / 1_000):
-            while True:
-                async with session.get(f"/v1/tasks/{task_id}") as answer:
-                    if (await answer.json())["status"] == "ready":
-                        return customer, task_id
-                await asyncio.sleep(0.3)
+    headers = _bearer(customer)
+    async with (
+        aiohttp.ClientSession(service.url, headers=headers) as session,
+        asyncio.timeout(READY_MS / 1_000),
+    ):
+        while await _status(session, task_id) != "ready":  # noqa: ASYNC110 - seen from outside only
+            await asyncio.sleep(0.3)
+    return customer, task_id
+
+
+async def _status(session: aiohttp.ClientSession, task_id: str) -> str:
+    async with session.get(f"/v1/tasks/{task_id}") as answer:
+        return str((await answer.json())["status"])
 
 
 @pytest_asyncio.fixture(loop_scope="session")

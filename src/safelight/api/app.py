@@ -11,11 +11,13 @@ from safelight.api.account import Account
 from safelight.api.admin.door import add_admin_routes
 from safelight.api.assets import Assets
 from safelight.api.auth import Doorkeeper
+from safelight.api.batches import Batches
 from safelight.api.callbacks import Callbacks
 from safelight.api.catalog import Models
 from safelight.api.deliveries import Deliveries
 from safelight.api.described import DescribedApp
 from safelight.api.envelope import Envelope
+from safelight.api.events import Events
 from safelight.api.health import Health
 from safelight.api.inputs import Inputs
 from safelight.api.limits import Limit
@@ -29,6 +31,7 @@ from safelight.api.uploads import Uploads
 from safelight.api.waiting import Waiting
 from safelight.api.web import Web
 from safelight.api.webhooks import Webhooks
+from safelight.lifecycle.live import Live
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -54,10 +57,13 @@ def create_app(parts: ApiParts) -> FastAPI:
         exception_handlers={HTTPException: problem_of_http},
     )
     app.router.route_class = Route
-    # Whoever stops the server asks this to answer those who are held.
+    # Whoever stops the server asks these to answer those who are held, and to end those who watch.
     waiting = app.state.waiting = Waiting(parts.database, places=parts.settings.max_held)
+    live = app.state.live = Live(parts.database, streams=parts.settings.max_streams)
     # In the order of how often they are asked: the router looks at them one by one.
     Tasks(parts, doorkeeper).add_to(app)
+    Events(parts, doorkeeper, live).add_to(app)
+    Batches(parts, doorkeeper).add_to(app)
     Callbacks(parts).add_to(app)
     Assets(parts, doorkeeper).add_to(app)
     Uploads(parts, doorkeeper).add_to(app)

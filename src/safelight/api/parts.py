@@ -13,6 +13,7 @@ from safelight.db.database import Database
 from safelight.domain.catalog import Catalog
 from safelight.lifecycle.accept import Accept, Cancel
 from safelight.lifecycle.administration import Administration
+from safelight.lifecycle.batches import Batches
 from safelight.lifecycle.endpoints import Endpoints
 from safelight.lifecycle.inputs import Inputs
 from safelight.lifecycle.pace import Paces
@@ -36,6 +37,7 @@ class ApiParts:
     database: Database
     catalog: Catalog
     accept: Accept
+    batches: Batches
     cancel: Cancel
     erase: Erase
     receive: Receive

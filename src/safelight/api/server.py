@@ -15,6 +15,8 @@ from safelight.settings import Settings
 
 EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - recognised, not chosen
 START_PAUSE_S = 0.01
+SILENT_MS = 60_000
+"""How long the system waits for a peer that takes nothing and acknowledges nothing, before it gives it up."""
 
 
 @contextlib.asynccontextmanager
@@ -27,6 +29,9 @@ async def listening(settings: Settings) -> AsyncIterator[socket.socket]:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Inherited by every connection: a peer that vanished, or never reads, holds nothing for a quarter of an hour.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENT_MS)
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:
@@ -70,6 +75,7 @@ async def running_api(app: FastAPI, settings: Settings, listener: socket.socket)
         yield
     finally:
         app.state.waiting.let_go()
+        app.state.live.let_go()
         server.should_exit = True
         await serving
 

@@ -181,6 +181,56 @@ class EntryList(BaseModel):
     next_cursor: str | None
 
 
+class BatchCounts(BaseModel):
+    """What became of a batch's items; `waiting` have not begun."""
+
+    refused: int
+    waiting: int
+    at_work: int
+    ready: int
+    failed: int
+
+
+class Batch(BaseModel):
+    """A batch of tasks, of which `at_once` are at work at once."""
+
+    id: UUID
+    name: str
+    status: Literal["processing", "finished"]
+    at_once: int
+    items: int
+    counts: BatchCounts
+    credits: Credits
+    created_at: datetime
+    canceled_at: datetime | None
+    finished_at: datetime | None
+
+
+class BatchList(BaseModel):
+    """A page of batches, newest first."""
+
+    data: list[Batch]
+    next_cursor: str | None
+
+
+class BatchReceipt(BaseModel):
+    """The answer to a batch, the same again for the same key."""
+
+    id: UUID
+    status: Literal["processing"]
+    items: int
+    refused: int
+    credits: Credits
+    created_at: datetime
+
+
+class EventTicket(BaseModel):
+    """Opens one stream of live events, as `?ticket=`."""
+
+    ticket: str
+    expires_at: datetime
+
+
 class SessionBody(BaseModel):
     """What opens a session besides a key in the header."""
 
@@ -218,6 +268,6 @@ class Problem(BaseModel):
 
 
 SHAPES: tuple[type[BaseModel], ...] = (
-    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, SessionBody, Session,
-    Problem,
+    TaskBody, Upload, Receipt, Task, TaskList, ModelList, Balance, EntryList, EventTicket, Batch, BatchList,
+    BatchReceipt, SessionBody, Session, Problem,
 )  # fmt: skip

@@ -107,7 +107,9 @@ def credits_json(task: TaskView) -> dict[str, int]:
 
 def progress_json(task: TaskView) -> dict[str, Any]:
     """Hints for a progress bar."""
-    progress: dict[str, Any] = {"stage": public_stage(task.state, task.review_reason)}
+    # The furthest stage that was shown, which a task from before this was kept has not.
+    stage = max(task.stage, STAGES.index(public_stage(task.state, task.review_reason)))
+    progress: dict[str, Any] = {"stage": STAGES[stage]}
     if task.percent is not None and not is_terminal(task.state):
         progress["percent"] = task.percent
     if task.position is not None and task.state in UPSTREAM:

@@ -32,15 +32,11 @@ NOT_BUILT = b"The web pages are not part of this installation. In a checkout, `m
 
 
 class _File:
-    """A file as it lies on disk, read once."""
+    """A file of the pages, read at the start: a new build beside a running process does not mix with what it serves."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.plain = path.read_bytes()
         self.media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-
-    @cached_property
-    def plain(self) -> bytes:
-        return self._path.read_bytes()
 
     @cached_property
     def packed(self) -> bytes:

@@ -10,6 +10,7 @@ from safelight import __version__
 from safelight.cli import (
     adminkeys,
     auditlog,
+    batch,
     bench,
     doctor,
     drill,
@@ -65,6 +66,7 @@ app.add_typer(studio.commands)
 app.add_typer(lab.commands)
 app.add_typer(submit.commands)
 app.add_typer(tasks.commands, name="tasks")
+app.add_typer(batch.commands, name="batch")
 app.add_typer(webhooks.commands, name="webhooks")
 app.add_typer(ledger.commands, name="credits")
 app.add_typer(keys.commands, name="keys")

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 commands = typer.Typer()
 
 
-@commands.command(epilog="Example:\n\n\b\n  safelight studio")
+@commands.command(
+    short_help="Print a link that signs a browser in to the Studio.",
+    epilog="Example:\n\n\b\n  safelight studio",
+)
 def studio(
     url: Annotated[
         str | None, typer.Option(metavar="URL", help="Address of the service, as the browser reaches it.")

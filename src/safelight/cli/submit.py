@@ -101,7 +101,7 @@ def submit(
 
     Without --wait it prints the id and ends: the task is safe from then on.
     """
-    from safelight.client.tasks import new_key
+    from safelight.client.checks import new_key
 
     if not _is_unicode(prompt):
         fail("the prompt is not valid UTF-8", code=USAGE)

@@ -9,7 +9,21 @@ from safelight.client.errors import (
 )
 from safelight.client.tasks import AsyncClient, TaskFields
 from safelight.client.threads import Client
-from safelight.client.values import Asset, Balance, Credits, Failure, Page, Progress, Receipt, Task, Upload
+from safelight.client.values import (
+    Asset,
+    Balance,
+    Batch,
+    BatchItem,
+    BatchReceipt,
+    Credits,
+    Event,
+    Failure,
+    Page,
+    Progress,
+    Receipt,
+    Task,
+    Upload,
+)
 from safelight.client.webhooks import WebhookEvent, WebhookRejected, verify_webhook
 
 __all__ = [
@@ -17,10 +31,14 @@ __all__ = [
     "Asset",
     "AsyncClient",
     "Balance",
+    "Batch",
+    "BatchItem",
+    "BatchReceipt",
     "Client",
     "ClientError",
     "Credits",
     "DownloadError",
+    "Event",
     "Failure",
     "FileUnreadable",
     "Page",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ from safelight.client.errors import ApiError, ClientError, ServiceUnreachable
 from safelight.client.pace import gap_before_retry, seconds_of
 
 TIMEOUT = aiohttp.ClientTimeout(total=60.0, sock_connect=10.0, sock_read=30.0)
+STREAM_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0)
+"""Of a stream: the service says every 15 seconds that it lives."""
 _KEY = re.compile(r"[\x21-\x7e]+")
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError)
 """What says that no answer came, or only a part of one."""
@@ -102,6 +105,32 @@ class Exchange:
                 if len(data) > most_bytes:
                     break
             return bytes(data[: most_bytes + 1])
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        most_line: int = 65_536,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that is read while it comes, by lines of `most_line` bytes at most; LOST if it breaks.
+
+        Raises:
+            ApiError: the service refused it.
+        """
+        async with self._open().get(
+            self.base_url + path,
+            headers=headers,
+            params=params,
+            allow_redirects=False,
+            timeout=STREAM_TIMEOUT,
+            read_bufsize=most_line,
+        ) as response:
+            if not 200 <= response.status < 300:
+                raise _refusal(response, await response.read())
+            yield response
 
     async def _ask_once(self, call: Call) -> Answer:
         sent = self._open().request(

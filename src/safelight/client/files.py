@@ -20,7 +20,7 @@ def replace_file(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(file.fileno(), _mode_of(target))
+            os.fchmod(file.fileno(), mode_of(target))
             os.fsync(file.fileno())
         aside.replace(target)
     except BaseException:
@@ -28,7 +28,7 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
-def _mode_of(target: Path) -> int:
+def mode_of(target: Path) -> int:
     """The mode of the file that is replaced, else what a plain open would give."""
     if target.exists():
         return target.stat().st_mode & 0o777

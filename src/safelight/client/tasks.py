@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
-import re
-import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
+from safelight.client.batches import BatchCalls
+from safelight.client.checks import checked_key, new_key, reading
 from safelight.client.endpoints import WebhookEndpoints
 from safelight.client.errors import ApiError, DownloadError, ServiceUnreachable
-from safelight.client.exchange import LOST, Answer, Call, Exchange, unreadable
+from safelight.client.exchange import LOST, Answer, Call, Exchange
 from safelight.client.files import replace_file
 from safelight.client.pace import IN_PROGRESS, TEMPORARY, gap_before_retry, gaps_between_looks
 from safelight.client.pictures import Picture, is_name, media_type_of, read_picture
-from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload, checked_id
+from safelight.client.streams import Bell, read_events
+from safelight.client.values import Asset, Balance, Event, Page, Receipt, Task, Upload, checked_id
 
 PATIENCE_S = 120.0
 """How long `watch` bears a service that does not answer: a restart takes seconds."""
 UPLOAD_TIMEOUT_S = 180.0
-
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class TaskFields(TypedDict, total=False):
@@ -44,7 +42,7 @@ class TaskFields(TypedDict, total=False):
     priority: int
 
 
-class AsyncClient:
+class AsyncClient(BatchCalls):
     """A client of one service with one API key.
 
     async with AsyncClient("http://127.0.0.1:8000", api_key) as client:
@@ -83,9 +81,7 @@ class AsyncClient:
             ApiError: refused; nothing was stored, and the key may be used again.
             ServiceUnreachable: perhaps accepted; call again with the same key to find out.
         """
-        key = new_key() if idempotency_key is None else idempotency_key
-        if not _KEY.fullmatch(key):
-            raise ApiError(400, "idempotency-key-invalid", "A key is 1 to 255 printable ASCII characters.")
+        key = checked_key(new_key() if idempotency_key is None else idempotency_key)
         is_edit = bool(fields.get("images") or fields.get("mask"))
         body: dict[str, Any] = {"operation": "edit" if is_edit else "generate", "prompt": prompt}
         body.update({name: value for name, value in fields.items() if value is not None})
@@ -102,7 +98,7 @@ class AsyncClient:
                 headers={"Idempotency-Key": key, "Content-Type": "application/json"},
             )
         )
-        with _reading(answer):
+        with reading(answer):
             is_replayed = answer.headers.get("Idempotent-Replayed") == "true"
             return Receipt.of(answer.body, key=key, is_replayed=is_replayed)
 
@@ -118,7 +114,7 @@ class AsyncClient:
         answer = await self._exchange.ask(
             Call("POST", "/v1/uploads", TEMPORARY, body=data, headers=headers, timeout_s=UPLOAD_TIMEOUT_S)
         )
-        with _reading(answer):
+        with reading(answer):
             return Upload.of(answer.body)
 
     async def _name_of(self, picture: Picture) -> str:
@@ -130,7 +126,7 @@ class AsyncClient:
     async def get(self, task_id: str) -> Task:
         """One task as it stands now."""
         answer = await self._exchange.ask(Call("GET", f"/v1/tasks/{checked_id(task_id)}", TEMPORARY))
-        with _reading(answer):
+        with reading(answer):
             return Task.of(answer.body)
 
     async def list(
@@ -147,7 +143,7 @@ class AsyncClient:
         """
         since = updated_since.isoformat() if updated_since else None
         answer = await self._list("/v1/tasks", status=status, updated_since=since, cursor=cursor, limit=limit)
-        with _reading(answer):
+        with reading(answer):
             return Page(tuple(Task.of(item) for item in answer.body["data"]), answer.body["next_cursor"])
 
     async def cancel(self, task_id: str) -> Task:
@@ -169,24 +165,41 @@ class AsyncClient:
         return await self.get(task_id)
 
     async def watch(self, task_id: str) -> AsyncIterator[Task]:
-        """Look at a task at growing gaps and yield what is seen, until it is `ready` or `failed`.
+        """Yield a task whenever it has changed, until it is `ready` or `failed`.
 
-        A service that is down meanwhile is waited for, two minutes at a time.
+        Changes are told by a stream; where there is none to be had, the task is looked at from time to time. A
+        service that is down meanwhile is waited for, two minutes at a time.
         """
         loop = asyncio.get_running_loop()
         answered_at = loop.time()
-        for gap in gaps_between_looks():
-            try:
-                task = await self.get(task_id)
-            except ServiceUnreachable:
-                if loop.time() - answered_at > PATIENCE_S:
-                    raise
-            else:
-                answered_at = loop.time()
-                yield task
-                if task.is_finished:
-                    return
-            await asyncio.sleep(gap)
+        bell: Bell | None = None
+        try:
+            for gap in gaps_between_looks():
+                try:
+                    task = await self.get(task_id)
+                except ServiceUnreachable:
+                    if loop.time() - answered_at > PATIENCE_S:
+                        raise
+                else:
+                    answered_at = loop.time()
+                    yield task
+                    if task.is_finished:
+                        return
+                bell = bell or Bell(self._exchange, checked_id(task_id))
+                await bell.wait(gap)
+        finally:
+            if bell is not None:
+                await bell.close()
+
+    async def events(self, task_id: str | None = None, *, after: int | None = None) -> AsyncIterator[Event]:
+        """Every change of all tasks from now on, or after the event with the number `after`; or of one task to its end.
+
+        A stream that breaks off is opened again, and nothing is missed or told twice. An event of the kind `reset`
+        says that some after your last one are gone, because it is older than a day: list your tasks.
+        """
+        path = "/v1/events" if task_id is None else f"/v1/tasks/{checked_id(task_id)}/events"
+        async for event in read_events(self._exchange, path, after=after):
+            yield event
 
     async def wait(
         self,
@@ -207,6 +220,12 @@ class AsyncClient:
                 if task.is_finished:
                     return task
         raise AssertionError("a watch ends with a finished task")
+
+    async def event_ticket(self) -> str:
+        """A ticket that lets a browser open one stream within a minute, as `/v1/events?ticket=…`."""
+        answer = await self._exchange.ask(Call("POST", "/v1/event-tickets", TEMPORARY))
+        with reading(answer):
+            return str(answer.body["ticket"])
 
     async def download(self, asset: Asset) -> bytes:
         """The bytes of an asset, compared with its length and hash.
@@ -242,7 +261,7 @@ class AsyncClient:
     async def balance(self) -> Balance:
         """What the account may spend, and what its open tasks hold."""
         answer = await self._exchange.ask(Call("GET", "/v1/balance", TEMPORARY))
-        with _reading(answer):
+        with reading(answer):
             return Balance(answer.body["available"], answer.body["held"])
 
     async def entries(
@@ -250,22 +269,9 @@ class AsyncClient:
     ) -> Page[Mapping[str, Any]]:
         """Lines of the ledger, newest first, as the service words them."""
         answer = await self._list("/v1/entries", cursor=cursor, limit=limit)
-        with _reading(answer):
+        with reading(answer):
             return Page(tuple(answer.body["data"]), answer.body["next_cursor"])
 
     async def _list(self, path: str, **params: str | int | None) -> Answer:
         given = {name: str(value) for name, value in params.items() if value is not None}
         return await self._exchange.ask(Call("GET", path, TEMPORARY, params=given))
-
-
-def new_key() -> str:
-    """A fresh idempotency key."""
-    return str(uuid.uuid4())
-
-
-@contextlib.contextmanager
-def _reading(answer: Answer) -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise unreadable(answer.status) from None

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from safelight.client.tasks import AsyncClient, TaskFields
-from safelight.client.values import Asset, Balance, Page, Receipt, Task, Upload
+from safelight.client.values import (
+    Asset,
+    Balance,
+    Batch,
+    BatchItem,
+    BatchReceipt,
+    Event,
+    Page,
+    Receipt,
+    Task,
+    Upload,
+)
 
 T = TypeVar("T")
 
@@ -84,9 +95,11 @@ class Client:
 
     def watch(self, task_id: str) -> Iterator[Task]:
         """As AsyncClient.watch."""
-        looks = self._client.watch(task_id)
-        while (task := self._do(_next(looks))) is not None:
-            yield task
+        return self._each(self._client.watch(task_id))
+
+    def events(self, task_id: str | None = None, *, after: int | None = None) -> Iterator[Event]:
+        """As AsyncClient.events."""
+        return self._each(self._client.events(task_id, after=after))
 
     def wait(
         self,
@@ -114,6 +127,63 @@ class Client:
         """As AsyncClient.entries."""
         return self._do(self._client.entries(cursor=cursor, limit=limit))
 
+    def event_ticket(self) -> str:
+        """As AsyncClient.event_ticket."""
+        return self._do(self._client.event_ticket())
+
+    def create_batch(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        at_once: int = 5,
+        accept: Literal["all", "partly"] = "all",
+        name: str = "",
+        idempotency_key: str | None = None,
+    ) -> BatchReceipt:
+        """As AsyncClient.create_batch."""
+        return self._do(
+            self._client.create_batch(
+                items, at_once=at_once, accept=accept, name=name, idempotency_key=idempotency_key
+            )
+        )
+
+    def get_batch(self, batch_id: str) -> Batch:
+        """As AsyncClient.get_batch."""
+        return self._do(self._client.get_batch(batch_id))
+
+    def list_batches(self, *, cursor: str | None = None, limit: int | None = None) -> Page[Batch]:
+        """As AsyncClient.list_batches."""
+        return self._do(self._client.list_batches(cursor=cursor, limit=limit))
+
+    def cancel_batch(self, batch_id: str) -> Batch:
+        """As AsyncClient.cancel_batch."""
+        return self._do(self._client.cancel_batch(batch_id))
+
+    def watch_batch(self, batch_id: str) -> Iterator[Batch]:
+        """As AsyncClient.watch_batch."""
+        return self._each(self._client.watch_batch(batch_id))
+
+    def wait_batch(self, batch_id: str, *, timeout_s: float | None = None) -> Batch:
+        """As AsyncClient.wait_batch."""
+        return self._do(self._client.wait_batch(batch_id, timeout_s=timeout_s))
+
+    def batch_results(self, batch_id: str) -> Iterator[BatchItem]:
+        """As AsyncClient.batch_results."""
+        return self._each(self._client.batch_results(batch_id))
+
+    def save_batch(self, batch_id: str, path: Path) -> None:
+        """As AsyncClient.save_batch."""
+        self._do(self._client.save_batch(batch_id, path))
+
+    def _each(self, values: AsyncIterator[T]) -> Iterator[T]:
+        """One after the other; who stops early leaves no stream open behind it."""
+        try:
+            while (value := self._do(_next(values))) is not None:
+                yield value
+        finally:
+            if isinstance(values, AsyncGenerator):
+                self._do(values.aclose())
+
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
@@ -124,5 +194,5 @@ class Client:
             raise
 
 
-async def _next(looks: AsyncIterator[Task]) -> Task | None:
-    return await anext(looks, None)
+async def _next(values: AsyncIterator[T]) -> T | None:
+    return await anext(values, None)

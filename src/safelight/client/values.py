@@ -158,6 +158,130 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Event:
+    """A change of a task, told by a stream; `number` is where to go on from.
+
+    `kind` is `task`; a stream of all tasks begins with `start`, and `reset` says that events were lost. These two
+    have no task.
+    """
+
+    kind: str
+    number: int
+    task_id: str
+    status: str
+    version: int
+    progress: Progress
+    failure: Failure | None
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the task has ended with it."""
+        return self.status in ("ready", "failed")
+
+    @classmethod
+    def of(cls, kind: str, number: int, body: Mapping[str, Any]) -> Event:
+        progress = body.get("progress") or {}
+        return cls(
+            kind=kind,
+            number=number,
+            task_id=body["id"] if kind == "task" else "",
+            status=body.get("status", ""),
+            version=body.get("version", 0),
+            progress=Progress(progress.get("stage", ""), progress.get("percent"), progress.get("position")),
+            failure=_failure_of(body.get("failure")),
+            raw=body,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of tasks; `waiting` have not begun, `at_work` are `at_once` at most."""
+
+    id: str
+    name: str
+    status: str
+    at_once: int
+    items: int
+    refused: int
+    waiting: int
+    at_work: int
+    ready: int
+    failed: int
+    credits: Credits
+    created_at: datetime
+    finished_at: datetime | None
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every item has ended."""
+        return self.status == "finished"
+
+    @property
+    def ended(self) -> int:
+        """How many items nothing more will become of."""
+        return self.refused + self.ready + self.failed
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Batch:
+        counts = body["counts"]
+        return cls(
+            id=body["id"],
+            name=body["name"],
+            status=body["status"],
+            at_once=body["at_once"],
+            items=body["items"],
+            refused=counts["refused"],
+            waiting=counts["waiting"],
+            at_work=counts["at_work"],
+            ready=counts["ready"],
+            failed=counts["failed"],
+            credits=Credits.of(body["credits"]),
+            created_at=datetime.fromisoformat(body["created_at"]),
+            finished_at=datetime.fromisoformat(body["finished_at"]) if body["finished_at"] else None,
+            raw=body,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """One item of a batch, by its place from 0: its task, or why there is none."""
+
+    position: int
+    task: Task | None
+    refusal: str | None
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> BatchItem:
+        refusal = body["refusal"]
+        return cls(
+            position=body["position"],
+            task=Task.of(body["task"]) if body["task"] else None,
+            refusal=f"{refusal['code']}: {refusal['detail']}" if refusal else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReceipt:
+    """The answer to a batch: it exists from here on. `key` is the idempotency key that was sent."""
+
+    id: str
+    items: int
+    refused: int
+    held: int
+    key: str
+    is_replayed: bool
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], *, key: str, is_replayed: bool) -> BatchReceipt:
+        return cls(
+            body["id"], body["items"], body["refused"], body["credits"]["held"], key, is_replayed, body
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """The answer to a submit: the task exists from here on. `key` is the idempotency key that was sent."""
 

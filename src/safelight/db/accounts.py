@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -105,6 +106,12 @@ async def read_key(connection: Connection, key_id: str) -> KeyRow | None:
 async def revoke_key(connection: Connection, key_id: str) -> bool:
     """End a key; every door refuses it within 5 s. False if there is no such key."""
     return await _sql.revoke_key.row(connection, id=key_id) is not None
+
+
+async def ended_keys(connection: Connection, key_ids: Sequence[str]) -> set[str]:
+    """Those of the keys that were revoked, or are not there."""
+    rows = await _sql.ended_keys.rows(connection, ids=list(key_ids))
+    return {row["id"] for row in rows}
 
 
 async def list_keys(connection: Connection, account_id: UUID | None = None) -> list[ListedKey]:

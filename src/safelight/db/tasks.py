@@ -77,6 +77,7 @@ class TaskRow:
     state_since: datetime
     look_until: int
     now: datetime
+    batch_id: UUID | None = None
 
     def reference_of(self, attempt: AttemptRow) -> AttemptRef:
         """How to speak to the provider about the attempt."""

@@ -11,6 +11,8 @@ from uuid import UUID
 
 import asyncpg
 
+from safelight.db import batches
+from safelight.db.batches import BatchItem, BatchView
 from safelight.db.statements import Connection, statements
 from safelight.db.uploads import UploadRow, row_of
 from safelight.domain.task import State
@@ -34,6 +36,8 @@ class TaskView:
     id: UUID
     account_id: UUID
     state: State
+    version: int
+    stage: int
     model: str
     operation: str
     prompt: str
@@ -135,6 +139,29 @@ async def task_list(
     else:
         rows = await _sql.list_changed_tasks.rows(connection, **asked, since=since)
     return [_task_of(row) for row in rows]
+
+
+async def batch(connection: Connection, account_id: UUID, batch_id: UUID) -> BatchView | None:
+    """One batch of the account, with what became of its items."""
+    return await batches.read_batch(connection, account_id, batch_id)
+
+
+async def batch_list(
+    connection: Connection, account_id: UUID, *, before: UUID | None = None, limit: int = 50
+) -> list[BatchView]:
+    """At most `limit` batches of the account, newest first, older than `before`."""
+    return await batches.list_batches(connection, account_id, before=before, limit=limit)
+
+
+async def batch_items(
+    connection: Connection, account_id: UUID, batch_id: UUID, *, after: int, room: int
+) -> list[tuple[BatchItem, TaskView | None]]:
+    """At most `room` items of the account's batch in order, after a position, each with its task if it has one."""
+    items = await batches.list_items(connection, account_id, batch_id, after=after, room=room)
+    ids = [item.task_id for item in items if item.task_id]
+    rows = await _sql.read_tasks.rows(connection, account_id=account_id, ids=ids)
+    found = {row["id"]: _task_of(row) for row in rows}
+    return [(item, found.get(item.task_id) if item.task_id else None) for item in items]
 
 
 async def balance(connection: Connection, account_id: UUID) -> tuple[int, int] | None:

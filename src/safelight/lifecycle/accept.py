@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from safelight.db import ledger, tasks
+from safelight.db import batches, ledger, tasks
 from safelight.db.database import Database
 from safelight.db.group import Group
 from safelight.db.queue import enqueue_permits
@@ -33,7 +33,10 @@ KEEP_KEY_S = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A checked submit: what the account wants of which model, under which key; its inputs are uploads."""
+    """A checked submit: what the account wants of which model, under which key; its inputs are uploads.
+
+    An item of a batch is parked until its batch lets it go.
+    """
 
     account_id: UUID
     key: str
@@ -49,6 +52,8 @@ class Wish:
     options: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     priority: int = 0
+    batch_id: UUID | None = None
+    batch_position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,11 @@ class Accepted:
 class Accept:
     """T1 as a list verb: concurrent submits share a commit."""
 
-    def __init__(self, database: Database, settings: Settings, routing: Routing | None = None) -> None:
+    def __init__(
+        self, database: Database, settings: Settings, routing: Routing | None = None, *, route: str = ROUTE
+    ) -> None:
         self._database = database
+        self._route = route
         self._settings = settings
         self._routing = routing or Routing(Catalog(()), {})
         self._group: Group[Wish, Accepted] = Group(database, self._accept_many, name="accept")
@@ -92,7 +100,7 @@ class Accept:
             RequestError: 422, the key was used for another body.
         """
         async with self._database.connection() as connection:
-            found = await tasks.find_receipts(connection, ROUTE, [(account_id, key)])
+            found = await tasks.find_receipts(connection, self._route, [(account_id, key)])
         receipt = found.get((account_id, key))
         return _replay(receipt, fingerprint) if receipt and not receipt.is_expired else None
 
@@ -100,10 +108,14 @@ class Accept:
         self, connection: Connection, wishes: Sequence[Wish]
     ) -> Sequence[Accepted | Exception]:
         accounts = await ledger.lock_accounts(connection, {wish.account_id for wish in wishes})
-        found = await tasks.find_receipts(connection, ROUTE, [(wish.account_id, wish.key) for wish in wishes])
+        found = await tasks.find_receipts(
+            connection, self._route, [(wish.account_id, wish.key) for wish in wishes]
+        )
         states: Mapping[str, KeyState] = {}
         if any(self._routing.has_choice(wish.model) for wish in wishes):
             states = await self._routing.states(connection, is_fresh=False)
+        wanted = {wish.batch_id for wish in wishes if wish.batch_id is not None}
+        accepting = await batches.accepting(connection, sorted(wanted)) if wanted else set()
         receipts = {pair: receipt for pair, receipt in found.items() if not receipt.is_expired}
         results: list[Accepted | Exception] = []
         items: list[dict[str, Any]] = []
@@ -115,6 +127,8 @@ class Accept:
             try:
                 receipt = receipts.get((wish.account_id, wish.key))
                 if receipt is None:
+                    if wish.batch_id is not None and wish.batch_id not in accepting:
+                        raise RequestError(409, "batch-closed", "The batch takes no more items.")
                     item = self._admit(wish, account, states)
                     items.append(item)
                     body = item["body"].encode()
@@ -126,9 +140,10 @@ class Accept:
                 results.append(error)
         if items:
             admitted = {(item["account_id"], item["key"]) for item in items}
-            await tasks.forget_receipts(connection, ROUTE, sorted(admitted & found.keys()))
+            await tasks.forget_receipts(connection, self._route, sorted(admitted & found.keys()))
             await tasks.insert_accepted(connection, items)
-            await enqueue_permits(connection, sorted({item["provider"] for item in items}))
+            due = {item["provider"] for item in items if item["batch_id"] is None}
+            await enqueue_permits(connection, sorted(due))
         point("before_accept_commit")
         return results
 
@@ -165,7 +180,9 @@ class Accept:
             "held": held,
             "start_in_s": self._settings.start_by_s,
             "deadline_s": place.route.deadline_s,
-            "route": ROUTE,
+            "route": self._route,
+            "batch_id": wish.batch_id,
+            "batch_position": wish.batch_position,
             "key": wish.key,
             "fingerprint": wish.fingerprint.hex(),
             "body": _receipt_body(task_id, held, account.now),

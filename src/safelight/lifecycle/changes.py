@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from safelight.db import findings, ledger, tasks
+from safelight.db import batches, findings, ledger, tasks
 from safelight.db.queue import (
     enqueue_copying,
     enqueue_delivering,
@@ -235,9 +235,16 @@ class Changes:
         if self._has_copies:
             await enqueue_copying(connection)
         await enqueue_unstaging(connection, self._staged)
+        await self._let_others_go(connection)
         if self._freed:
             await enqueue_permits(connection, await providers_with_due_tasks(connection, sorted(self._freed)))
         point("after_enqueue")
+
+    async def _let_others_go(self, connection: Connection) -> None:
+        """Items of the same batches that waited for these to end."""
+        rows = [self.rows[item["id"]] for item in self._settlements]
+        if ids := {row.batch_id for row in rows if row.batch_id is not None}:
+            await enqueue_permits(connection, await batches.release(connection, sorted(ids)))
 
     def _work(self, task_id: UUID) -> _Working:
         work = self._working.get(task_id)

@@ -146,6 +146,13 @@ CHECKS: tuple[Check, ...] = (
         "put the provider's key or funds in order; the next task that goes through opens the gate",
     ),
     Check(
+        "batches",
+        "I19",
+        "A batch lets its items go to work, no more at once than it may, and ends with the last one.",
+        _ALL,
+        WAKE,
+    ),
+    Check(
         "unattended",
         "I19",
         "Open tasks are at providers that are in use.",

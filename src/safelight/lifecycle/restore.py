@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from safelight.db import retention
+from safelight.db import live, retention
 from safelight.db.auditlog import write_line
 from safelight.db.database import Database
 from safelight.domain.audit import Actor
 from safelight.domain.failure import MAX_ATTEMPTS
 
 ROOM = 500
+LEAP = 1_000_000_000
+"""More events than any account can have had since the backup."""
 
 
 async def mark_restored(database: Database, by: Actor) -> int:
@@ -24,5 +26,6 @@ async def mark_restored(database: Database, by: Actor) -> int:
         if marked < ROOM:
             break
     async with database.transaction() as connection:
+        await live.leap(connection, by=LEAP)
         await write_line(connection, by, "restore", detail={"tasks": count})
     return count

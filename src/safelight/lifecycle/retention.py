@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from safelight.assets.store import AssetStore, thumbnail_key
-from safelight.db import admin, outbox, retention, sessions, tasks
+from safelight.db import admin, batches, live, outbox, retention, sessions, tasks
 from safelight.db.database import Database
 from safelight.db.queue import prune_queue
 from safelight.db.retention import DoomedAsset
@@ -49,6 +49,8 @@ class Retention:
         await self._apply("assets", settings.keep_assets_days, retention.doom_assets, BATCH // 2)
         await self._delete_doomed()
         await self._drop_receipts()
+        await self._drop_live()
+        await self._forget_batches()
         await self._drop_deliveries()
 
     async def prune(self) -> None:
@@ -101,6 +103,23 @@ class Retention:
             async with self._database.connection() as connection:
                 if await retention.drop_receipts(connection, keep_days=keep_days, room=BATCH) < BATCH:
                     return
+
+    async def _drop_live(self) -> None:
+        for _ in range(BATCHES_A_PASS):
+            async with self._database.transaction() as connection:
+                dropped = await live.drop_events(connection)
+            if dropped < live.ROOM:
+                break
+        async with self._database.connection() as connection:
+            await live.drop_tickets(connection)
+
+    async def _forget_batches(self) -> None:
+        settings = self._settings
+        async with self._database.connection() as connection:
+            if settings.keep_receipts_days:
+                await batches.forget_batches(connection, keep_days=settings.keep_receipts_days)
+            if settings.keep_tasks_days:
+                await batches.drop_refusals(connection, keep_days=settings.keep_tasks_days)
 
     async def _drop_deliveries(self) -> None:
         """Webhook events go by their own age, with their deliveries and tries; none that is still on its way."""

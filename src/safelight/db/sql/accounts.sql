@@ -22,6 +22,12 @@ SELECT account_id, secret_hash, revoked_at FROM api_keys WHERE id = :id;
 -- End a key; its first end is the one that counts.
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_now()) WHERE id = :id RETURNING revoked_at;
 
+-- name: ended_keys
+-- Which of these keys count no more.
+SELECT wanted.id FROM unnest(:ids::text[]) AS wanted (id)
+LEFT JOIN api_keys ON api_keys.id = wanted.id AND api_keys.revoked_at IS NULL
+WHERE api_keys.id IS NULL;
+
 -- name: list_keys
 -- Keys of one account, or of all, without anything secret.
 SELECT api_keys.id, api_keys.account_id, accounts.name AS account_name, api_keys.name, api_keys.created_at,

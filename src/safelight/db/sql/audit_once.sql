@@ -120,6 +120,28 @@ WHERE closed_until > now OR failures > 0 ORDER BY name;
 -- All gates.
 SELECT count(*) FROM gates;
 
+-- name: batches
+-- I19: A batch lets its parked items go as others end, no more at once than it may, and ends with the last one.
+SELECT 'batch ' || id AS subject,
+       CASE WHEN state = 'finished' THEN format('is finished, but %s of its items are not', parked + at_work)
+            WHEN state = 'accepting' THEN format('was begun at %s, and never handed in to its end', date_trunc('second', created_at))
+            WHEN parked + at_work = 0 THEN 'has no open item, but is not finished'
+            WHEN at_work > at_once THEN format('has %s items at work, and may have %s', at_work, at_once)
+            ELSE format('lets %s items wait, although %s of %s are at work', parked, at_work, at_once) END AS detail
+FROM batches CROSS JOIN (SELECT clock_now() AS now) AS moment
+CROSS JOIN LATERAL (SELECT count(*) AS parked FROM tasks
+                    WHERE batch_id = batches.id AND state = 'queued' AND wake_at = 'infinity') AS resting
+CROSS JOIN LATERAL (SELECT count(*) AS at_work FROM tasks
+                    WHERE batch_id = batches.id AND finished_at IS NULL AND wake_at < 'infinity') AS working
+WHERE (state = 'finished' AND parked + at_work > 0)
+   OR (state = 'accepting' AND created_at < now - interval '1 hour' - make_interval(secs => :unattended_s))
+   OR (state = 'open' AND (parked + at_work = 0 OR at_work > at_once
+                           OR (canceled_at IS NULL AND parked > 0 AND at_work < at_once)));
+
+-- name: count_batches$
+-- All batches.
+SELECT count(*) FROM batches;
+
 -- name: unattended
 -- I19: Open tasks are at providers that this installation uses.
 SELECT 'provider ' || provider AS subject,

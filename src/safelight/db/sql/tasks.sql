@@ -27,15 +27,19 @@ item AS MATERIALIZED (
         id uuid, account_id uuid, model text, operation text, prompt text, n integer, size text,
         aspect_ratio text, images uuid[], mask uuid, options jsonb, metadata jsonb, priority smallint, provider text,
         upstream_model text, unit_price bigint, held bigint, start_in_s double precision,
-        deadline_s double precision, route text, key text, fingerprint text, body text, keep_s double precision)
+        deadline_s double precision, route text, key text, fingerprint text, body text, keep_s double precision,
+        batch_id uuid, batch_position integer)
 ),
 task AS (
     INSERT INTO tasks (id, account_id, model, operation, prompt, n, size, aspect_ratio, images, mask, options, metadata,
                        priority, provider, upstream_model, unit_price, held, wake_at, start_by, deadline_s,
-                       created_at, state_since)
+                       created_at, state_since, batch_id, batch_position)
     SELECT id, account_id, model, operation, prompt, n, size, aspect_ratio, images, mask, options, metadata,
-           priority, provider, upstream_model, unit_price, held, now, now + make_interval(secs => start_in_s),
-           deadline_s, now, now
+           priority, provider, upstream_model, unit_price, held,
+           -- An item of a batch is parked: it neither wakes nor has to start until its batch lets it go.
+           CASE WHEN batch_id IS NULL THEN now ELSE 'infinity' END,
+           CASE WHEN batch_id IS NULL THEN now + make_interval(secs => start_in_s) ELSE 'infinity' END,
+           deadline_s, now, now, batch_id, batch_position
     FROM item, moment
 ),
 entry AS (
@@ -65,10 +69,11 @@ WHERE provider = :provider AND state IN ('submitting', 'uncertain', 'running');
 WITH RECURSIVE moment AS MATERIALIZED (SELECT clock_now() AS now),
 waiting_account AS (
     (SELECT account_id FROM tasks
-     WHERE provider = :provider AND state IN ('queued', 'retrying') ORDER BY account_id LIMIT 1)
+     WHERE provider = :provider AND state IN ('queued', 'retrying') AND wake_at < 'infinity'
+     ORDER BY account_id LIMIT 1)
     UNION ALL
     SELECT (SELECT tasks.account_id FROM tasks
-            WHERE provider = :provider AND state IN ('queued', 'retrying')
+            WHERE provider = :provider AND state IN ('queued', 'retrying') AND wake_at < 'infinity'
               AND tasks.account_id > waiting_account.account_id
             ORDER BY tasks.account_id LIMIT 1)
     FROM waiting_account WHERE waiting_account.account_id IS NOT NULL
@@ -85,7 +90,7 @@ ranked AS (
     CROSS JOIN LATERAL (
         SELECT id, n, priority FROM tasks
         WHERE provider = :provider AND account_id = waiting_account.account_id AND state IN ('queued', 'retrying')
-          AND wake_at <= moment.now AND start_by > moment.now AND cancel_requested_at IS NULL
+          AND wake_at < 'infinity' AND wake_at <= moment.now AND start_by > moment.now AND cancel_requested_at IS NULL
           AND upstream_model <> ALL (:retired::text[])
         ORDER BY priority DESC, id LIMIT :calls_free
     ) AS due

@@ -3,7 +3,7 @@
 from safelight.db.migrations.plain import run_sql_file
 
 revision = "0007"
-down_revision = "0005"
+down_revision = "0006"
 
 
 def upgrade() -> None:
