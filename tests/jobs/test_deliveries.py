@@ -88,7 +88,7 @@ async def test_a_thousand_that_hang_give_their_places_to_a_live_one(
     await mail.world.graph.endpoints.test(other, live.endpoint_id)
     try:
         await until(lambda: mail.receiver.on("/live"))
-        assert hung > 8, "more hang than there are places"
+        assert hung >= 8, "every place was taken by one that hangs"
     finally:
         mail.receiver.closing.set()
         await at_work.drain(10.0)
