@@ -127,7 +127,7 @@ OF_BOOKS: tuple[Mutant, ...] = (
         (
             Edit(
                 "lifecycle/accept.py",
-                '            await enqueue_permits(connection, sorted({item["provider"] for item in items}))\n',
+                "            await enqueue_permits(connection, sorted(due))\n",
                 "",
             ),
         ),
