@@ -51,6 +51,9 @@ async def test_a_reload_while_a_picture_develops_shows_it_again_and_the_draft_to
 async def test_what_is_submitted_without_a_network_waits_and_goes_out_once(
     studio: Studio, service: Installed, customer: Customer
 ) -> None:
+    await studio.prompt.fill("from under a bridge")
+    # Only with its models does the page know what may be asked for.
+    await expect(studio.page.locator("button[type=submit][aria-disabled=false]")).to_be_visible()
     await studio.context.set_offline(True)
     await studio.develop("from under a bridge")
     await expect(studio.page.get_by_text("No connection.")).to_be_visible()
