@@ -134,7 +134,7 @@ class Batches:
             await batches.cancel_batch(connection, batch_id, is_key_free=is_key_free)
             await batches.request_cancels(connection, batch_id)
         while await self._cancel_some(account_id, batch_id):
-            point("after_batch_cancel_chunk")
+            pass
         async with self._database.transaction() as connection:
             await ledger.lock_accounts(connection, [account_id])
             await batches.release(connection, [batch_id])
