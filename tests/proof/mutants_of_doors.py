@@ -187,8 +187,8 @@ OF_DOORS: tuple[Mutant, ...] = (
         (
             Edit(
                 "db/sql/views.sql",
-                "WHERE tasks.account_id = :account_id AND tasks.id = :id;",
-                "WHERE :account_id::uuid IS NOT NULL AND tasks.id = :id;",
+                "WHERE tasks.account_id = :account_id AND tasks.id = ANY(:ids::uuid[])",
+                "WHERE :account_id::uuid IS NOT NULL AND tasks.id = ANY(:ids::uuid[])",
             ),
         ),
         ("tests/api/test_tasks.py::test_what_is_another_accounts_looks_like_what_does_not_exist",),

@@ -115,8 +115,8 @@ class EventView:
 
 async def task_view(connection: Connection, account_id: UUID, task_id: UUID) -> TaskView | None:
     """One task of the account."""
-    row = await _sql.read_task.row(connection, account_id=account_id, id=task_id)
-    return _task_of(row) if row else None
+    found = await _tasks_of(connection, account_id, [task_id])
+    return found[0] if found else None
 
 
 async def task_list(
@@ -138,7 +138,7 @@ async def task_list(
         rows = await _sql.list_tasks.rows(connection, **asked)
     else:
         rows = await _sql.list_changed_tasks.rows(connection, **asked, since=since)
-    return [_task_of(row) for row in rows]
+    return await _tasks_of(connection, account_id, [row["id"] for row in rows])
 
 
 async def batch(connection: Connection, account_id: UUID, batch_id: UUID) -> BatchView | None:
@@ -159,8 +159,7 @@ async def batch_items(
     """At most `room` items of the account's batch in order, after a position, each with its task if it has one."""
     items = await batches.list_items(connection, account_id, batch_id, after=after, room=room)
     ids = [item.task_id for item in items if item.task_id]
-    rows = await _sql.read_tasks.rows(connection, account_id=account_id, ids=ids)
-    found = {row["id"]: _task_of(row) for row in rows}
+    found = {task.id: task for task in await _tasks_of(connection, account_id, ids)}
     return [(item, found.get(item.task_id) if item.task_id else None) for item in items]
 
 
@@ -225,6 +224,12 @@ async def timeline(connection: Connection, account_id: UUID | None, task_id: UUI
         )
         for row in rows
     ]
+
+
+async def _tasks_of(connection: Connection, account_id: UUID, ids: Sequence[UUID]) -> list[TaskView]:
+    """Those of the tasks that are the account's, newest first."""
+    rows = await _sql.read_tasks.rows(connection, account_id=account_id, ids=list(ids))
+    return [_task_of(row) for row in rows]
 
 
 def _task_of(row: asyncpg.Record) -> TaskView:

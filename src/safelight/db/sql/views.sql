@@ -1,20 +1,5 @@
--- name: read_task^
--- One task of an account with its settlement and its assets.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
-       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
-       tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
-FROM tasks
-LEFT JOIN settlements ON settlements.task_id = tasks.id
-CROSS JOIN LATERAL (
-    SELECT json_agg(json_build_object(
-        'id', assets.id, 'content_type', assets.content_type, 'width', assets.width, 'height', assets.height,
-        'bytes', assets.bytes, 'sha256', encode(assets.sha256, 'hex')) ORDER BY assets.position) AS assets
-    FROM assets WHERE assets.task_id = tasks.id AND assets.doomed_at IS NULL
-) AS listed
-WHERE tasks.account_id = :account_id AND tasks.id = :id;
-
 -- name: read_tasks
--- These tasks, as far as they are the account's.
+-- These tasks, as far as they are the account's, newest first, with their settlements and assets.
 SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
        tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
        tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
@@ -26,47 +11,26 @@ CROSS JOIN LATERAL (
         'bytes', assets.bytes, 'sha256', encode(assets.sha256, 'hex')) ORDER BY assets.position) AS assets
     FROM assets WHERE assets.task_id = tasks.id AND assets.doomed_at IS NULL
 ) AS listed
-WHERE tasks.account_id = :account_id AND tasks.id = ANY(:ids::uuid[]);
+WHERE tasks.account_id = :account_id AND tasks.id = ANY(:ids::uuid[])
+ORDER BY tasks.id DESC;
 
 -- name: list_tasks
--- Tasks of an account in any of these states, newest first, older than `before`.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
-       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
-       tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
-FROM tasks
-LEFT JOIN settlements ON settlements.task_id = tasks.id
-CROSS JOIN LATERAL (
-    SELECT json_agg(json_build_object(
-        'id', assets.id, 'content_type', assets.content_type, 'width', assets.width, 'height', assets.height,
-        'bytes', assets.bytes, 'sha256', encode(assets.sha256, 'hex')) ORDER BY assets.position) AS assets
-    FROM assets WHERE assets.task_id = tasks.id AND assets.doomed_at IS NULL
-) AS listed
-WHERE tasks.account_id = :account_id
-  AND tasks.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-  AND (:states::text[] IS NULL OR tasks.state = ANY(:states::text[]))
-ORDER BY tasks.id DESC LIMIT :room;
+-- Ids of an account's tasks in any of these states, newest first, older than `before`.
+SELECT id FROM tasks
+WHERE account_id = :account_id AND id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND (:states::text[] IS NULL OR state = ANY(:states::text[]))
+ORDER BY id DESC LIMIT :room;
 
 -- name: list_changed_tasks
 -- The same, of those that were made or have ended since a moment.
-SELECT tasks.id, tasks.account_id, tasks.state, tasks.version, tasks.stage, tasks.model, tasks.operation, tasks.prompt,
-       tasks.n, tasks.percent, tasks.position, tasks.failure_class, tasks.failure_code, tasks.review_reason, tasks.held, tasks.metadata, tasks.created_at,
-       tasks.finished_at, tasks.erased_at, settlements.captured, settlements.released, listed.assets
-FROM tasks
-LEFT JOIN settlements ON settlements.task_id = tasks.id
-CROSS JOIN LATERAL (
-    SELECT json_agg(json_build_object(
-        'id', assets.id, 'content_type', assets.content_type, 'width', assets.width, 'height', assets.height,
-        'bytes', assets.bytes, 'sha256', encode(assets.sha256, 'hex')) ORDER BY assets.position) AS assets
-    FROM assets WHERE assets.task_id = tasks.id AND assets.doomed_at IS NULL
-) AS listed
-WHERE tasks.account_id = :account_id
-  AND tasks.id IN (
-      SELECT id FROM tasks WHERE account_id = :account_id AND finished_at >= :since
-      UNION ALL
-      SELECT id FROM tasks WHERE account_id = :account_id AND finished_at IS NULL AND created_at >= :since)
-  AND tasks.id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-  AND (:states::text[] IS NULL OR tasks.state = ANY(:states::text[]))
-ORDER BY tasks.id DESC LIMIT :room;
+SELECT id FROM (
+    SELECT id, state FROM tasks WHERE account_id = :account_id AND finished_at >= :since
+    UNION ALL
+    SELECT id, state FROM tasks WHERE account_id = :account_id AND finished_at IS NULL AND created_at >= :since
+) AS changed
+WHERE id < coalesce(:before::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+  AND (:states::text[] IS NULL OR state = ANY(:states::text[]))
+ORDER BY id DESC LIMIT :room;
 
 -- name: read_balance^
 -- What an account may spend and what is held.
