@@ -79,10 +79,10 @@ docs: setup ## write the generated pages anew
 bench: setup ## measure this machine against the aims, e.g. make bench ARGS=--json
 	@$(BIN)/safelight bench $(ARGS)
 
-prove: setup ## try to break every promise, within half an hour, e.g. make prove ARGS="--only model --seed 7"
+prove: setup ## try to break every promise, e.g. make prove ARGS="--only model --seed 7"
 	@$(BIN)/python -m tests.proof $(ARGS)
 
-prove-release: setup ## the same at the size of a release, which takes a day
+prove-release: setup ## the same at the size of a release
 	@$(BIN)/python -m tests.proof --size release $(ARGS)
 
 clean: ## remove .venv and every cache; data directories stay
