@@ -32,7 +32,7 @@ _TOO_MANY = """
 SELECT task_id, provider, made FROM (
     SELECT task_id, regexp_replace(provider, '-[0-9]+$', '') AS provider, count(*) AS made,
            sum(count(*)) OVER (PARTITION BY task_id) AS in_all
-    FROM attempts WHERE sends > throttled GROUP BY 1, 2, upstream_model
+    FROM attempts WHERE sends > throttled OR accepted_at IS NOT NULL GROUP BY 1, 2, upstream_model
 ) AS counted WHERE made > $1 OR in_all > $2
 """
 _STRAYED = """

@@ -42,6 +42,15 @@ class AttemptRow:
     provider: str
     upstream_model: str
 
+    @property
+    def has_had_its_chance(self) -> bool:
+        """Whether it is one of the attempts a task may have: it was sent, or the provider is known to have it.
+
+        One that was only ever turned away for its key has not; nor has one that was looked for after a restore and
+        not found.
+        """
+        return self.sends > self.throttled or self.accepted_at is not None
+
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -161,7 +161,7 @@ class _Sheet:
         }
         if refs:
             self._refs = await tasks.taken_provider_refs(self._connection, sorted(refs))
-        await self._learn_places({news.task_id for news in batch if _may_settle(news)})
+        await self._learn_places(batch)
         notices = [(n.task_id, n.attempt, n.update.upstream_status) for n in batch if n.callback and n.update]
         if notices:
             self._applied = await inbox.applied_before(self._connection, notices)
@@ -169,14 +169,20 @@ class _Sheet:
         if observed:
             await self._observation.learn(self._connection, observed)
 
-    async def _learn_places(self, ids: set[UUID]) -> None:
-        """Where the next attempt of each task would go, if this one has failed."""
+    async def _learn_places(self, batch: Sequence[News]) -> None:
+        """Where the next attempt of each task would go, if this one has failed; what is told of has had its chance."""
+        ids = {news.task_id for news in batch if _may_settle(news)}
+        told = {(news.task_id, news.attempt) for news in batch if news.update}
         rows = [row for task_id, row in self._changes.rows.items() if task_id in ids]
         if not rows:
             return
         states = await self._context.routing.states(self._connection)
         for row in rows:
-            made = [attempt for (task_id, _), attempt in self._attempts.items() if task_id == row.id]
+            made = [
+                replace(attempt, accepted_at=attempt.accepted_at or row.now) if key in told else attempt
+                for key, attempt in self._attempts.items()
+                if key[0] == row.id
+            ]
             self._places[row.id] = self._context.routing.next_place(row, made, states)
 
     async def apply(self, news: News) -> Verdict:

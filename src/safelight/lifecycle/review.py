@@ -162,7 +162,7 @@ class Review:
         counted = [
             (routing.provider_of(one.provider), one.upstream_model)
             for one in case.attempts
-            if one.sends > one.throttled
+            if one.has_had_its_chance
         ]
         here = counted.count((routing.provider_of(case.row.provider), case.row.upstream_model))
         if here >= MAX_ATTEMPTS or len(counted) >= MAX_ATTEMPTS_IN_ALL:

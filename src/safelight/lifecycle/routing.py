@@ -115,6 +115,11 @@ class Routing:
         ways = Ways(model.routes if model else (), self._keys, states, row.now.date())
         return choose_next(ways, demand_of(row), self.place_of(row), self._tries(attempts))
 
+    def may_have_gone_elsewhere(self, row: TaskRow) -> bool:
+        """Whether an attempt of this task that nobody remembers may have been made at another place."""
+        model = self._catalog.find(row.model)
+        return model is None or self.has_choice(model)
+
     def place_of(self, row: TaskRow) -> Place:
         """Where a task is; its route may have left the catalog."""
         model = self._catalog.find(row.model)
@@ -128,10 +133,10 @@ class Routing:
         return Place(found, row.provider)
 
     def _tries(self, attempts: Iterable[AttemptRow]) -> Tries:
-        """Attempts by route; one that was only ever turned away for its key does not count."""
+        """Attempts by route; one that never had its chance does not count."""
         counted: dict[tuple[str, str], int] = {}
         for attempt in attempts:
-            if attempt.sends > attempt.throttled:
+            if attempt.has_had_its_chance:
                 route = (self.provider_of(attempt.provider), attempt.upstream_model)
                 counted[route] = counted.get(route, 0) + 1
         return Tries(counted)

@@ -51,7 +51,9 @@ class Uncertain:
     async def clear_up(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
         """One step for an attempt whose id at the provider is not known."""
         how = provider.capabilities.after_uncertain
-        if how is AfterUncertain.LOOK_UP:
+        if not attempt.has_had_its_chance and self._context.routing.may_have_gone_elsewhere(task):
+            await self._look_here_only(provider, task, attempt)
+        elif how is AfterUncertain.LOOK_UP:
             await self._look_up(provider, task, attempt)
         elif how is AfterUncertain.LIST:
             await self._look_in_list(provider, task, attempt)
@@ -82,6 +84,17 @@ class Uncertain:
             return None
         count(provider.name, update.status if update else "absent")
         return update
+
+    async def _look_here_only(self, provider: Provider, task: TaskRow, attempt: AttemptRow) -> None:
+        """After a restore nothing was sent by us, and the forgotten attempt may have been made at another place.
+
+        Only finding it proves anything: that it is not here says nothing of the other routes and keys.
+        """
+        update = await self.find(provider, task, attempt)
+        if update is not None:
+            await self._looks.take(task, attempt, update)
+        else:
+            await self._looks.to_review(task, ReviewReason.SUBMIT_UNCERTAIN)
 
     def _may_hear(self, provider: Provider) -> bool:
         """Whether a callback may still tell; without one no news can ever come."""

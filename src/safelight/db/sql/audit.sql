@@ -265,7 +265,8 @@ SELECT * FROM (
                     format('had %s attempts', made.tries)
                 WHEN told.callbacks > :max_callbacks THEN
                     format('keeps %s callbacks of one attempt', told.callbacks) END AS detail
-    FROM (SELECT task_id, max(sends - throttled) AS sends, count(*) FILTER (WHERE sends > throttled) AS tries
+    FROM (SELECT task_id, max(sends - throttled) AS sends,
+                 count(*) FILTER (WHERE sends > throttled OR accepted_at IS NOT NULL) AS tries
           FROM attempts WHERE task_id > :after AND task_id <= :upto GROUP BY task_id) AS made
     LEFT JOIN (SELECT task_id, max(callbacks) AS callbacks
                FROM (SELECT task_id, count(*) AS callbacks FROM callbacks
