@@ -2,6 +2,7 @@
 
 import { answerOf, api, type Schemas } from "@shared/api/client"
 import { Store } from "@shared/store"
+import { batchShelf, endedOf } from "./batches/shelf"
 import { isOver, shelf } from "./tasks/shelf"
 import type { Model } from "./tasks/wish"
 
@@ -10,7 +11,7 @@ export const models = new Store<readonly Model[] | null>(null)
 
 const AGAIN_MS = 5_000
 
-/** Read both, and the balance again whenever a task begins or ends; until the returned function is called. */
+/** Read both, and the balance again whenever a task or an item of a batch begins or ends; until the returned function is called. */
 export function openAccount(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let told = ""
@@ -23,16 +24,18 @@ export function openAccount(): () => void {
       timer = setTimeout(() => void readAll(), AGAIN_MS)
     }
   }
-  const unwatch = shelf.subscribe(() => {
+  const look = () => {
     const { tasks } = shelf.get()
-    const now = `${tasks.length} ${tasks.filter(isOver).length}`
+    const { batches } = batchShelf.get()
+    const now = `${tasks.length} ${tasks.filter(isOver).length} ${batches.map(endedOf).join()}`
     if (now !== told) void readBalance().catch(() => undefined)
     told = now
-  })
+  }
+  const unwatch = [shelf.subscribe(look), batchShelf.subscribe(look)]
   void readAll()
   return () => {
     clearTimeout(timer)
-    unwatch()
+    for (const end of unwatch) end()
     balance.set(null)
     models.set(null)
   }

@@ -10,6 +10,10 @@ import { showPage } from "@shared/ui/Page"
 import { SignIn } from "@shared/ui/SignIn"
 import { useEffect } from "react"
 import { balance, openAccount } from "./account"
+import { BatchComposer } from "./batches/BatchComposer"
+import { Batches } from "./batches/Batches"
+import { batchOutbox } from "./batches/outbox"
+import { followBatches } from "./batches/shelf"
 import { Developing } from "./cards/Developing"
 import { Composer } from "./compose/Composer"
 import { Gallery } from "./gallery/Gallery"
@@ -17,7 +21,7 @@ import { Lightbox } from "./gallery/Lightbox"
 import classes from "./main.module.css"
 import { useWords } from "./messages"
 import { follow, isReachable } from "./tasks/follow"
-import { openOutbox } from "./tasks/outbox"
+import { outbox } from "./tasks/outbox"
 import { clearShelf } from "./tasks/shelf"
 
 function StudioSignIn({ fault }: { fault: unknown }) {
@@ -28,7 +32,13 @@ function Studio({ session }: { session: Session }) {
   const route = useRoute()
   const [room, assetId] = route
   useEffect(() => {
-    const ends = [openAccount(), openOutbox(session.id), follow()]
+    const ends = [
+      openAccount(),
+      outbox.open(session.id),
+      batchOutbox.open(session.id),
+      follow(),
+      followBatches(),
+    ]
     return () => {
       for (const end of ends) end()
       clearShelf()
@@ -44,9 +54,11 @@ function Studio({ session }: { session: Session }) {
         </div>
         <div>
           <Developing />
+          <Batches />
           <Gallery />
         </div>
       </div>
+      <BatchComposer isOpen={room === "batch"} />
       {room === "picture" && assetId && <Lightbox assetId={assetId} />}
     </Frame>
   )

@@ -6,6 +6,7 @@ import { csrfToken, sessionEnded } from "./session"
 export type Schemas = components["schemas"]
 
 const PATIENCE_MS = 30_000
+const LONG_PATIENCE_MS = 600_000
 
 const withSession: Middleware = {
   onRequest({ request }) {
@@ -18,12 +19,19 @@ const withSession: Middleware = {
 }
 
 /** Every route of the API, typed from the OpenAPI document. */
-export const api = createClient<paths>({
-  baseUrl: location.origin,
-  credentials: "same-origin",
-  fetch: (request) => fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) }),
-})
-api.use(withSession)
+export const api = clientOf(PATIENCE_MS)
+/** The same for what may take its time: thousands of items in one body. */
+export const patientApi = clientOf(LONG_PATIENCE_MS)
+
+function clientOf(patienceMs: number) {
+  const client = createClient<paths>({
+    baseUrl: location.origin,
+    credentials: "same-origin",
+    fetch: (request) => fetch(request, { signal: AbortSignal.timeout(patienceMs) }),
+  })
+  client.use(withSession)
+  return client
+}
 
 /** The answer of a call; throws a `Problem`, or `Unreachable`. */
 export async function answerOf<

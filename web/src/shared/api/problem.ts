@@ -3,6 +3,8 @@
 export interface FieldFault {
   field: string
   message: string
+  /** Where in a file of items it is, if that is known. */
+  line?: number
 }
 
 export class Problem extends Error {

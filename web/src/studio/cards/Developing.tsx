@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react"
 import { useWords } from "../messages"
 import { outbox } from "../tasks/outbox"
 import { isOver, shelf } from "../tasks/shelf"
-import type { Task } from "../tasks/wish"
+import { isItem, type Task } from "../tasks/wish"
 import classes from "./cards.module.css"
 import { FailedCard } from "./FailedCard"
 import { RunningCard } from "./RunningCard"
@@ -25,10 +25,10 @@ function dismiss(id: string): void {
 /** Everything that is not a picture yet: on its way, in the making, or failed and not yet seen. */
 export function Developing() {
   const words = useWords().developing
-  const submits = useStore(outbox)
+  const submits = useStore(outbox.submits)
   const { tasks } = useStore(shelf)
   const seen = useStore(dismissed)
-  const shown = tasks.filter((task) => !isOver(task) || isFreshFailure(task, seen))
+  const shown = tasks.filter((task) => !isItem(task) && (!isOver(task) || isFreshFailure(task, seen)))
   const announcement = useAnnouncement(tasks)
   return (
     <>

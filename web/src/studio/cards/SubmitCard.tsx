@@ -3,13 +3,14 @@ import { useStore } from "@shared/store"
 import { Icon } from "@shared/ui/Icon"
 import { compose } from "../compose/draft"
 import { type StudioMessages, useWords } from "../messages"
+import type { Refusal, Submit } from "../outbox"
 import { isReachable } from "../tasks/follow"
-import { drop, type Refusal, type Submit, submitAgain } from "../tasks/outbox"
-import { wishOfBody } from "../tasks/wish"
+import { outbox } from "../tasks/outbox"
+import { type TaskBody, wishOfBody } from "../tasks/wish"
 import classes from "./cards.module.css"
 
 /** A submit that was not answered yet, or that the service did not take. */
-export function SubmitCard({ submit }: { submit: Submit }) {
+export function SubmitCard({ submit }: { submit: Submit<TaskBody> }) {
   const words = useWords()
   const isOnline = useStore(isReachable)
   const { refusal } = submit
@@ -48,7 +49,7 @@ export function SubmitCard({ submit }: { submit: Submit }) {
           {submit.body.prompt}
         </Text>
         <div className={classes.actions}>
-          <Button size="compact-sm" variant="light" onClick={() => submitAgain(submit)}>
+          <Button size="compact-sm" variant="light" onClick={() => outbox.again(submit)}>
             {words.developing.again}
           </Button>
           <Button
@@ -56,12 +57,12 @@ export function SubmitCard({ submit }: { submit: Submit }) {
             variant="default"
             onClick={() => {
               compose(wishOfBody(submit.body))
-              drop(submit.key)
+              outbox.drop(submit.key)
             }}
           >
             {words.developing.edit}
           </Button>
-          <Button size="compact-sm" variant="subtle" color="gray" onClick={() => drop(submit.key)}>
+          <Button size="compact-sm" variant="subtle" color="gray" onClick={() => outbox.drop(submit.key)}>
             {words.developing.dismiss}
           </Button>
         </div>

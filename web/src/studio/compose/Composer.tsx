@@ -1,8 +1,11 @@
 import { Button, NumberInput, Select, Stack, Text, Textarea, Title } from "@mantine/core"
 import { useFormats } from "@shared/i18n/language"
+import { hrefTo } from "@shared/route"
 import { useStore } from "@shared/store"
+import { Icon } from "@shared/ui/Icon"
 import { type FormEvent, type KeyboardEvent, useEffect } from "react"
 import { balance, canStartFrom, models, shapesOf } from "../account"
+import { useBatchWords } from "../batches/words"
 import { useWords } from "../messages"
 import { submit } from "../tasks/outbox"
 import { bodyOf, type Model, type Wish } from "../tasks/wish"
@@ -13,6 +16,7 @@ import { Pictures } from "./Pictures"
 /** Says what is wanted, what it costs, and sends it. */
 export function Composer() {
   const words = useWords()
+  const many = useBatchWords()
   const { number } = useFormats()
   const credits = (n: number) => words.credits(number(n))
   const wish = useStore(draft)
@@ -125,6 +129,15 @@ export function Composer() {
             </Text>
           )}
         </div>
+        <Button
+          component="a"
+          href={hrefTo("batch")}
+          variant="default"
+          size="xs"
+          leftSection={<Icon name="stack" size={15} />}
+        >
+          {many.open}
+        </Button>
       </Stack>
     </form>
   )

@@ -50,8 +50,14 @@ export function bodyOfTask(task: Task): TaskBody {
     n: task.n,
     ...shapeOf(shape),
     ...(task.operation === "edit" && { images, ...(mask && { mask }) }),
-    metadata: task.metadata,
+    // Made again it is a task by itself, whatever it was an item of.
+    metadata: { ...task.metadata, studio: { shape, images, mask } },
   }
+}
+
+/** Whether it was handed in with a file of others: then it is watched as a part of that. */
+export function isItem(task: Task): boolean {
+  return typeof (task.metadata as { studio?: { batch?: unknown } }).studio?.batch === "string"
 }
 
 /** For the composer: its pictures are left out, since an upload cannot be looked at again. */
@@ -69,7 +75,7 @@ export function wishOfBody(body: TaskBody): Wish {
   }
 }
 
-function shapeOf(shape: string): Pick<TaskBody, "size" | "aspect_ratio"> {
+export function shapeOf(shape: string): Pick<TaskBody, "size" | "aspect_ratio"> {
   if (!shape) return {}
   return shape.includes(":") ? { aspect_ratio: shape } : { size: shape }
 }
