@@ -24,7 +24,10 @@ export interface Submit<Body> {
 const FIRST_WAIT_MS = 1_000
 const MAX_WAIT_MS = 30_000
 
-/** The submits of one kind; `deliver` sends one, and returns when what it became is on the page. */
+/**
+ * The submits of one kind; `deliver` sends one, and returns when what it became is on the page. `dropped` hears of each
+ * that is over.
+ */
 export class Outbox<Body> {
   readonly submits = new Store<readonly Submit<Body>[]>([])
   private account = ""
@@ -37,6 +40,7 @@ export class Outbox<Body> {
   constructor(
     private readonly place: string,
     private readonly deliver: (submit: Submit<Body>) => Promise<void>,
+    private readonly dropped: (key: string) => void = () => undefined,
   ) {}
 
   /** Take up what earlier pages of this account left unanswered; until the returned function is called. */
@@ -71,7 +75,9 @@ export class Outbox<Body> {
 
   drop(key: string): void {
     forget(this.nameOf(key))
+    this.unkept.delete(key)
     this.submits.set(this.submits.get().filter((one) => one.key !== key))
+    this.dropped(key)
   }
 
   private readonly sendAll = (): void => {
@@ -94,8 +100,12 @@ export class Outbox<Body> {
 
   private async send(one: Submit<Body>): Promise<void> {
     const sender = this.account
+    // Signed out, or dropped, since it was its turn.
+    if (!this.submits.get().some((other) => other.key === one.key)) return
+    // Another tab was quicker, and its word has not reached this one yet.
+    const isOver = !this.unkept.has(one.key) && recall(this.nameOf(one.key)) === null
     try {
-      await this.deliver(one)
+      if (!isOver) await this.deliver(one)
       this.waitMs = FIRST_WAIT_MS
       if (sender === this.account) this.drop(one.key)
     } catch (error) {

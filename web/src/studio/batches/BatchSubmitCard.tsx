@@ -8,7 +8,7 @@ import type { Refusal } from "../outbox"
 import { isReachable } from "../tasks/follow"
 import classes from "./batches.module.css"
 import { bringBack } from "./draft"
-import { type BatchSubmit, batchOutbox, dropBatch } from "./outbox"
+import { type BatchSubmit, batchOutbox } from "./outbox"
 import { parcelOf } from "./parcels"
 import { useBatchWords } from "./words"
 
@@ -56,7 +56,7 @@ function Refused({ submit, refusal, title }: RefusedProps) {
     const parcel = await parcelOf(submit.key).catch(() => undefined)
     if (!parcel) return
     bringBack(parcel.file, parcel.settings)
-    dropBatch(submit.key)
+    batchOutbox.drop(submit.key)
     goTo("batch")
   }
 
@@ -92,7 +92,7 @@ function Refused({ submit, refusal, title }: RefusedProps) {
             </Button>
           </>
         )}
-        <Button size="compact-sm" variant="subtle" color="gray" onClick={() => dropBatch(submit.key)}>
+        <Button size="compact-sm" variant="subtle" color="gray" onClick={() => batchOutbox.drop(submit.key)}>
           {words.sending.dismiss}
         </Button>
       </div>

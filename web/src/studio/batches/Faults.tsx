@@ -27,6 +27,7 @@ function sentenceOf(
   words: ReturnType<typeof useBatchWords>["faults"],
   number: (value: number) => string,
 ): string {
-  const what = words.kinds[kind](values[0] ?? "", values[1] ?? "")
+  const [one = "", other = ""] = values.map((value) => (typeof value === "number" ? number(value) : value))
+  const what = words.kinds[kind](one, other)
   return line === null ? what : words.atLine(number(line), what)
 }

@@ -4,6 +4,7 @@ import { goTo } from "@shared/route"
 import { useStore } from "@shared/store"
 import { useState } from "react"
 import { balance } from "../account"
+import classes from "./batches.module.css"
 import { type Chosen, change, putAside, settings } from "./draft"
 import { handIn } from "./outbox"
 import { affordable, type Plan } from "./plan"
@@ -60,7 +61,7 @@ export function HandIn({ file, plan, isCurrent }: HandInProps) {
           </Stack>
         </Radio.Group>
       )}
-      <div>
+      <div className={classes.foot}>
         <Button
           fullWidth
           size="md"

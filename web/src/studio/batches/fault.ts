@@ -23,18 +23,18 @@ export interface Fault {
   /** Counted from 1; null where it is about the whole file. */
   line: number | null
   kind: FaultKind
-  values: readonly string[]
+  values: readonly (string | number)[]
 }
 
 /** Thrown by what reads a file: from there on nothing can be made of it. */
 export class FileFault extends Error implements Fault {
-  readonly values: readonly string[]
+  readonly values: readonly (string | number)[]
   constructor(
     readonly line: number | null,
     readonly kind: FaultKind,
     ...values: (string | number)[]
   ) {
     super(kind)
-    this.values = values.map(String)
+    this.values = values
   }
 }

@@ -21,12 +21,14 @@ export type BatchSubmit = Submit<Handover>
 const POSITION = /^items\[(\d+)\]\.?/
 const MAX_NAME = 200
 
-export const batchOutbox = new Outbox<Handover>("batches", async ({ key, body }) => {
+export const batchOutbox = new Outbox<Handover>("batches", deliver, (key) => void forgetParcel(key))
+
+async function deliver({ key, body }: BatchSubmit): Promise<void> {
   const receipt = await send(key, body)
+  // On the shelf before it leaves here, as with a task.
   await readBatch(receipt.id).catch(() => undefined)
   lookAtBatches()
-  void forgetParcel(key)
-})
+}
 
 /** Hand in a batch; when it returns, neither a reload nor a closed lid can lose it. */
 export async function handIn(
@@ -53,12 +55,6 @@ export async function handIn(
   } as const
   batchOutbox.add(handover, key, { isKept })
   void forgetAbandoned().catch(() => undefined)
-}
-
-/** A refused batch whose items are wanted no more, or not as they are. */
-export function dropBatch(key: string): void {
-  batchOutbox.drop(key)
-  void forgetParcel(key)
 }
 
 async function send(key: string, handover: Handover): Promise<Schemas["BatchReceipt"]> {

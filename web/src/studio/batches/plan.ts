@@ -2,7 +2,7 @@
 
 import type { Model, TaskBody } from "../tasks/wish"
 import { shapeOf } from "../tasks/wish"
-import type { Fault, FaultKind } from "./fault"
+import type { Fault } from "./fault"
 import type { Table, Values } from "./table"
 
 const VARIABLE = /\{\{\s*([^{}]+?)\s*\}\}/g
@@ -83,15 +83,15 @@ function fieldsOf({ shape, n }: Settings, model: Model): Omit<TaskBody, "prompt"
   return { model: model.name, n, ...shapeOf(shape) }
 }
 
-function faultOf(body: TaskBody, model: Model | undefined): { kind: FaultKind; values: string[] } | null {
+function faultOf(body: TaskBody, model: Model | undefined): Omit<Fault, "line"> | null {
   const { prompt, n = 1 } = body
   if (typeof prompt !== "string") return { kind: "noPrompt", values: [] }
   if (prompt.trim() === "") return { kind: "emptyPrompt", values: [] }
   if (!model) return { kind: "noModel", values: [String(body.model)] }
   const [length, most] = [[...prompt].length, model.max_prompt_chars]
-  if (length > most) return { kind: "longPrompt", values: [String(length), String(most)] }
+  if (length > most) return { kind: "longPrompt", values: [length, most] }
   const isCount = Number.isInteger(n) && n >= 1 && n <= model.max_n
-  return isCount ? null : { kind: "badCount", values: [JSON.stringify(n), String(model.max_n)] }
+  return isCount ? null : { kind: "badCount", values: [JSON.stringify(n), model.max_n] }
 }
 
 function textOfValue(value: unknown): string {
