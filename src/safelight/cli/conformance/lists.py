@@ -23,8 +23,7 @@ def list_cases(bench: Workbench) -> Iterator[Case]:
     if not bench.capabilities.can_list:
         return
     yield Case("listed: every attempt of the window once", partial(_listed, bench))
-    if "{limit}" in str(bench.declaration.listing and bench.declaration.listing.query):
-        yield Case("listed: over several pages", partial(_in_pages, bench))
+    yield Case("listed: over several pages", partial(_in_pages, bench))
     for how in ("html_502", "garbage_200", "truncated_json", "empty_200"):
         yield Case(f"listed: {how} is no list", partial(_says_nothing, bench, how))
     for way in bench.dialect["refusals"].get("upstream_fault", ()):
