@@ -53,7 +53,7 @@ function Prepared() {
     [file, typed, model, offered],
   )
   if (!file || !model || !plan) return null
-  const isTyped = file.table.isWhole || said.template.trim() !== ""
+  const isTyped = file.table.isWhole || typed.template.trim() !== ""
   return (
     <>
       <SettingsForm table={file.table} model={model} offered={offered ?? []} strangers={plan.strangers} />
