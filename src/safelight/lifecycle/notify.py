@@ -18,6 +18,7 @@ from safelight.db.outbox import ClaimedDelivery, Try
 from safelight.db.queue import enqueue_delivering
 from safelight.domain import webhook
 from safelight.domain.audit import Actor
+from safelight.domain.retryafter import read_retry_after
 from safelight.domain.sealing import Sealer
 from safelight.domain.webhook import Judgement, Outcome
 from safelight.errors import AssetError
@@ -145,7 +146,8 @@ class Notify:
             reason="redirect" if is_redirect else "",
             detail=_where_to(posted.headers.get("Location", "")) if is_redirect else "",
             answer=webhook.redacted(posted.start.decode("utf-8", "replace")),
-            retry_after_s=_seconds_of(posted.headers.get("Retry-After")),
+            # By the time of the claim: a date is heeded late by what the try took, never early.
+            retry_after_s=read_retry_after(posted.headers.get("Retry-After"), delivery.now),
         )
 
     async def _record(self, delivery: ClaimedDelivery, made: Try) -> None:
@@ -242,10 +244,3 @@ def _where_to(location: str) -> str:
         return f"redirects are not followed; it leads to {parse_target(location).origin}"
     except AssetError:
         return "redirects are not followed; it leads to another path of the same host"
-
-
-def _seconds_of(retry_after: str | None) -> float | None:
-    """Retry-After in seconds; as a date, and nonsense, it counts as none: ours is used."""
-    if not retry_after or not retry_after.isascii() or not retry_after.isdigit() or len(retry_after) > 9:
-        return None
-    return float(retry_after)
