@@ -7,9 +7,9 @@
 
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { join } from "node:path"
+import { resolve } from "node:path"
 
-const { Webhook } = createRequire(join(process.argv[2], "package.json"))("standardwebhooks")
+const { Webhook } = createRequire(resolve(process.argv[2], "package.json"))("standardwebhooks")
 
 function judged({ secret, body, headers }) {
   try {

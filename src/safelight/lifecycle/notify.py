@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ ENDPOINTS_AT_ONCE = 2_000
 """Endpoints that one claim looks at; those beyond come with the next."""
 SLACK_S = 60.0
 ROOM = 500
+RECORDED_AT_ONCE = 3
+"""Hundreds that are refused together must not stand before the next claim for a connection, nor before a success."""
 
 LIMITS = FetchLimits(
     max_bytes=webhook.READ_BYTES,
@@ -74,6 +77,8 @@ class Notify:
         self._database = database
         self._sealer = sealer
         self._own_origins = own_origins
+        self._delivered_records = asyncio.Semaphore(RECORDED_AT_ONCE)
+        self._failed_records = asyncio.Semaphore(RECORDED_AT_ONCE)
         self._well = Fetcher(allowed_origins, limits=LIMITS, names_at_once=64)
         self._failing = Fetcher(allowed_origins, limits=LIMITS, names_at_once=16)
 
@@ -113,7 +118,9 @@ class Notify:
         outcome = await self._post(letter, headers, self._failing if is_failing else self._well)
         point("after_delivery")
         made = Try(number, delivery.url, webhook.kept_headers(headers), delivery.now, outcome)
-        await self._record(delivery, made)
+        is_delivered = outcome.judgement is Judgement.DELIVERED
+        async with self._delivered_records if is_delivered else self._failed_records:
+            await self._record(delivery, made)
         return outcome
 
     async def tidy(self) -> None:
