@@ -86,13 +86,15 @@ class Mutant:
 def mutants_of(text: str) -> Iterator[Mutant]:
     """One for each line that says something."""
     lines = text.splitlines(keepends=True)
-    table = ""
+    table = begin = ""
     for number, line in enumerate(lines):
         if line.startswith("["):
             table = line.strip()
         if line.strip() and not line.lstrip().startswith("#"):
-            is_offer = table == "[[models]]" and OFFERS.match(line)
-            is_promise = PROMISES.match(line) or is_offer or table == "[hosts]"
+            # What stands further in belongs to the value that was begun above it.
+            begin = begin if line.startswith((" ", "]")) else line
+            is_offer = table == "[[models]]" and OFFERS.match(begin)
+            is_promise = PROMISES.match(begin) or is_offer or table == "[hosts]"
             without = "".join(lines[:number] + lines[number + 1 :])
             yield Mutant(f"{number + 1}: {line.strip()}", table.strip("[]"), without, not is_promise)
 

@@ -19,7 +19,7 @@ RAW = base64.b64encode(picture()).decode()
 async def submit(visitor: Visitor, **fields: Any) -> Answered:
     """A submit with these fields; the whole answer."""
     return await visitor.ask(
-        Asked("POST", PATH, {"model": "uni-1", "prompt": "a fox", **fields}, headers=KEY)
+        Asked("POST", PATH, {"model": "uni-1", "type": "image", "prompt": "a fox", **fields}, headers=KEY)
     )
 
 

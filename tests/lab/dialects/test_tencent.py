@@ -115,7 +115,7 @@ async def test_its_own_client_understands_a_no(client: Client, pair: dict[str, s
         ({"secret": "another"}, "AuthFailure.SignatureFailure"),
         ({"key": "another"}, "AuthFailure.SecretIdNotFound"),
         ({"late_s": 301}, "AuthFailure.SignatureExpire"),
-        ({"late_s": -301}, "AuthFailure.SignatureExpire"),
+        ({"late_s": -360}, "AuthFailure.SignatureExpire"),  # some of it passes on the way
         ({"instead": '{"Prompt": "another"}'}, "AuthFailure.SignatureFailure"),
         ({"Host": "another.example"}, "AuthFailure.SignatureFailure"),
         ({"Content_Type": "application/json"}, "AuthFailure.SignatureFailure"),

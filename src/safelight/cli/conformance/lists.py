@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -14,6 +15,7 @@ from safelight.domain.recognition import Sight, Wanted, recognise
 from safelight.errors import ProviderError
 
 PAGES_MOST = 200
+SMALL_PAGE = 5
 
 
 def list_cases(bench: Workbench) -> Iterator[Case]:
@@ -21,8 +23,11 @@ def list_cases(bench: Workbench) -> Iterator[Case]:
     if not bench.capabilities.can_list:
         return
     yield Case("listed: every attempt of the window once", partial(_listed, bench))
+    yield Case("listed: over several pages", partial(_in_pages, bench))
     for how in ("html_502", "garbage_200", "truncated_json", "empty_200"):
         yield Case(f"listed: {how} is no list", partial(_says_nothing, bench, how))
+    for way in bench.dialect["refusals"].get("upstream_fault", ()):
+        yield Case(f"listed: upstream_fault ({way}) is no list", partial(_refused, bench, way))
     if bench.capabilities.after_uncertain is AfterUncertain.LIST:
         shown = bench.dialect["features"]["list_shows"]
         if "prompt" in shown:
@@ -41,6 +46,22 @@ async def _listed(bench: Workbench) -> None:
     expect(all(listed.count(str(ref)) == 1 for ref in refs), "an attempt is not listed exactly once")
     early = await bench.provider.list_records(since - timedelta(days=2), since - timedelta(days=1), None)
     expect(not early.records, "records outside the window are listed")
+
+
+async def _in_pages(bench: Workbench) -> None:
+    """One attempt more than a page holds: each is there, and once."""
+    await bench.turn()
+    declared = bench.declaration.listing
+    listing = declared and declared.model_copy(update={"limit": SMALL_PAGE})
+    small = replace(bench, declaration=bench.declaration.model_copy(update={"listing": listing}))
+    since = datetime.now(UTC) - timedelta(seconds=2)
+    started = [(await bench.started())[1] for _ in range(SMALL_PAGE + 1)]
+    records = await _read(small, since, datetime.now(UTC) + timedelta(seconds=2))
+    listed = [record.provider_ref for record in records]
+    expect(
+        all(listed.count(str(attempt.provider_ref)) == 1 for attempt in started),
+        f"with pages of {SMALL_PAGE} an attempt is not listed exactly once",
+    )
 
 
 async def _known(bench: Workbench, *, by_prompt: bool) -> None:
@@ -91,6 +112,15 @@ async def _read(bench: Workbench, since: datetime, until: datetime) -> list[Upst
 
 async def _says_nothing(bench: Workbench, how: str) -> None:
     await bench.turn(gateway={"where": "list", "how": how})
+    await _expect_no_list(bench)
+
+
+async def _refused(bench: Workbench, way: str) -> None:
+    await bench.turn(refuse="upstream_fault", refuse_way=way, refuse_where="list")
+    await _expect_no_list(bench)
+
+
+async def _expect_no_list(bench: Workbench) -> None:
     now = datetime.now(UTC)
     try:
         page = await bench.provider.list_records(now - timedelta(hours=1), now, None)

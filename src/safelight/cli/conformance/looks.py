@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from uuid import UUID
 
 from safelight.cli.conformance.cases import Case
 from safelight.cli.conformance.submits import GATEWAYS
@@ -53,6 +55,8 @@ def look_cases(bench: Workbench) -> Iterator[Case]:
     if bench.capabilities.can_cancel:
         yield Case("canceled: while it runs", partial(_canceled, bench))
         yield Case("canceled: too late", partial(_canceled_late, bench))
+        if bench.features["confirms_cancel"]:
+            yield Case("canceled: what is not there", partial(_canceled_nothing, bench))
         if "cluster" in bench.dialect["variants"]:
             yield Case("canceled: only where the answer says", partial(_canceled_elsewhere, bench))
         for how in ("html_502", "empty_200", "garbage_200", "html_200", "json_200"):
@@ -65,12 +69,11 @@ def _poll_cases(bench: Workbench) -> Iterator[Case]:
     yield Case("polled: without the addresses of the answer", partial(_without_links, bench))
     if "cluster" in bench.dialect["variants"]:
         yield Case("polled: only where the answer says", partial(_at_its_cluster, bench))
-    for way in bench.dialect["refusals"].get("not_found", ()):
-        yield Case(f"polled: not found ({way})", partial(_poll_refused, bench, "not_found", way))
-    for way in bench.dialect["refusals"].get("upstream_fault", ()):
-        yield Case(f"polled: upstream_fault ({way})", partial(_poll_refused, bench, "upstream_fault", way))
-    for way in bench.dialect["refusals"].get("rate_limited", ()):
-        yield Case(f"polled: rate_limited ({way})", partial(_poll_refused, bench, "rate_limited", way))
+    for situation in ("not_found", "upstream_fault", "rate_limited", "invalid_request"):
+        # Where the same words also say that an attempt has ended, they do so in a poll.
+        ends = bench.dialect["endings"].get(situation, ())
+        for way in (way for way in bench.dialect["refusals"].get(situation, ()) if way not in ends):
+            yield Case(f"polled: {situation} ({way})", partial(_poll_refused, bench, situation, way))
     for where in ("poll", "result"):
         if where == "poll" or bench.declaration.result is not None:
             for how in GATEWAYS:
@@ -230,7 +233,8 @@ async def _canceled(bench: Workbench) -> None:
     await bench.turn(latency_s=[LONG_S, LONG_S])
     _, attempt, _ = await bench.started()
     try:
-        is_confirmed = await _cancel(bench, attempt)
+        with known_words():
+            is_confirmed = await _cancel(bench, attempt)
     except ProviderError as error:
         raise Nonconformity(f"a cancel in time is an error: {error} {error.excerpt}") from None
     if not bench.capabilities.can_poll:
@@ -259,11 +263,25 @@ async def _canceled_late(bench: Workbench) -> None:
     _, attempt, outcome = await bench.started()
     await bench.finish(attempt, outcome)
     try:
-        is_confirmed = await _cancel(bench, attempt)
+        with known_words():
+            is_confirmed = await _cancel(bench, attempt)
     except ProviderError as error:
         bench.hear(error)
+        expect(not bench.features["confirms_cancel"], "a cancel that comes too late is an error")
         return
     expect(not is_confirmed, "a cancel of a finished attempt is confirmed")
+
+
+async def _canceled_nothing(bench: Workbench) -> None:
+    await bench.turn()
+    _, attempt, _ = await bench.started()
+    stranger = replace(without_links(attempt), provider_ref=str(UUID(int=1)))
+    try:
+        with known_words():
+            is_confirmed = await bench.provider.cancel(stranger)
+    except ProviderError as error:
+        raise Nonconformity(f"a cancel of nothing is an error: {error} {error.excerpt}") from None
+    expect(not is_confirmed, "a cancel of nothing is confirmed")
 
 
 async def _canceled_elsewhere(bench: Workbench) -> None:

@@ -63,6 +63,10 @@ def submit_cases(bench: Workbench) -> Iterator[Case]:
         yield Case("an unknown reference is not found", partial(_not_found, bench))
         for how in ("html_502", "empty_200", "html_200", "json_200", "truncated_json"):
             yield Case(f"looked up: {how} proves nothing", partial(_look_up_says_nothing, bench, how))
+        for way in bench.dialect["refusals"].get("upstream_fault", ()):
+            yield Case(
+                f"looked up: upstream_fault ({way}) proves nothing", partial(_not_looked_up, bench, way)
+            )
 
 
 async def _accepted(bench: Workbench, model: DeclaredModel, operation: str) -> None:
@@ -250,6 +254,15 @@ async def _not_found(bench: Workbench) -> None:
 async def _look_up_says_nothing(bench: Workbench, how: str) -> None:
     """Who takes it for a list without the attempt sends the attempt again."""
     await bench.turn(gateway={"where": "any", "how": how})
+    await _expect_no_proof(bench)
+
+
+async def _not_looked_up(bench: Workbench, way: str) -> None:
+    await bench.turn(refuse="upstream_fault", refuse_way=way, refuse_where="any")
+    await _expect_no_proof(bench)
+
+
+async def _expect_no_proof(bench: Workbench) -> None:
     try:
         found = await bench.provider.look_up(bench.attempt(bench.submission(), None))
     except ProviderError as error:

@@ -82,6 +82,8 @@ REFUSALS = {
         _error("internal", 500, 5000, "Server internal error"),
         _error("maintenance", 503, 5001, "Server temporarily unavailable"),
         _error("timeout", 504, 5002, "Server internal timeout"),
+        # Only code 0 is a success, whatever the status of the answer.
+        _error("in_a_200", 200, 5000, "Server internal error"),
     ),
     "not_found": (_error("task", 404, 1203, "The requested resource does not exist"),),
 }

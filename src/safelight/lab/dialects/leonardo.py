@@ -60,6 +60,8 @@ REFUSALS = {
     "content_blocked": (_error("moderated", 400, "content moderation filter: the prompt is not allowed"),),
     "credentials": (
         _error("denied", 401, "Authentication hook unauthorized this request", "access-denied"),
+        # The status of the code is not documented.
+        _error("denied_400", 400, "Access denied", "access-denied"),
         _error("hook", 500, "Invalid response from authorization hook"),
     ),
     "funds": (_error("tokens", 400, "not enough api tokens to perform this operation"),),
@@ -84,7 +86,13 @@ class Leonardo(Dialect):
     name = "leonardo"
     shape = "callback"
     features = Features(
-        list=True, reasons=True, silent_ends=("failed",), cost=True, callback="account", notices="end"
+        list=True,
+        reasons=True,
+        silent_ends=("failed",),
+        cost=True,
+        callback="account",
+        notices="end",
+        is_signing_optional=True,
     )
     credentials = CREDENTIALS
     routes = (
@@ -142,7 +150,7 @@ class Leonardo(Dialect):
                 "public": fields.raw("public", None) is True,
             },
         )
-        submit.details["flaws"] = _flaws(submit, fields)
+        submit.details["flaws"] = _flaws(fields)
         _take_the_rest(fields)
         return submit
 
@@ -232,11 +240,10 @@ def _id(fields: Fields, name: str) -> str | None:
         raise fields.fault("value", name, "must be a UUID") from None
 
 
-def _flaws(submit: Submit, fields: Fields) -> list[str]:
+def _flaws(fields: Fields) -> list[str]:
     """What becomes of a picture for which nothing else was asked."""
     is_shown = fields.flag("public", None) is not False
-    is_pale = submit.model == PHOENIX and not fields.has("contrast")
-    return ["shown to everybody"] * is_shown + ["without contrast"] * is_pale
+    return ["shown to everybody"] * is_shown + ["without contrast"] * (not fields.has("contrast"))
 
 
 def _take_the_rest(fields: Fields) -> None:

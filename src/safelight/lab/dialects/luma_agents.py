@@ -35,8 +35,8 @@ WORDS = {"queued": "queued", "running": "processing", "done": "completed", "fail
 MOST_REFERENCES = 9
 
 
-def _error(name: str, status: int, detail: str) -> Way:
-    return Way(name, Reply(status, {"detail": detail}))
+def _error(name: str, status: int, detail: str, code: str | None = None) -> Way:
+    return Way(name, Reply(status, {"detail": detail, **({"code": code} if code else {})}))
 
 
 def _failure(code: str, reason: str) -> Ending:
@@ -44,13 +44,18 @@ def _failure(code: str, reason: str) -> Ending:
 
 
 # The bodies of errors are not documented; a text in `detail` is the guess nearest to the older API.
+# Whether an error has a code, and where, is not documented.
 REFUSALS = {
     "invalid_request": (_error("detail", 400, "Invalid request"), _error("body", 422, "Invalid body")),
+    "content_blocked": (_error("moderated", 400, "Moderated", code="content_moderated"),),
     "credentials": (
         _error("missing", 401, "Not authenticated"),
         _error("wrong", 401, "Invalid API key"),
     ),
-    "funds": (_error("payment", 402, "Insufficient credits"),),
+    "funds": (
+        _error("payment", 402, "Insufficient credits"),
+        _error("budget", 400, "The budget is exhausted", code="budget_exhausted"),
+    ),
     "rate_limited": (_error("none", 429, "Too many requests"),),
     "upstream_fault": (_error("internal", 500, "Internal Server Error"),),
     "not_found": (_error("generation", 404, "Generation not found"),),
@@ -101,7 +106,7 @@ class LumaAgents(Dialect):
         """POST /generations: an edit has a source."""
         call.only_query(())
         fields = call.fields()
-        kind = fields.choice("type", ("image", "image_edit"), "image")
+        kind = fields.choice("type", ("image", "image_edit"))
         pictures = []
         if kind == "image_edit":
             pictures.append(await self._picture(fields.inner("source")))
@@ -117,7 +122,7 @@ class LumaAgents(Dialect):
             prompt=fields.text("prompt", most=6000),
             width=width,
             height=height,
-            model=fields.choice("model", MODELS, "uni-1"),
+            model=fields.choice("model", MODELS),
             operation="edit" if pictures else "generate",
             format=fields.choice("output_format", ("png", "jpeg"), "png"),
             inputs=tuple(picture.sha256 for picture in pictures),

@@ -101,6 +101,8 @@ ENDINGS = {
         _failure("no_code", None, "An unknown error occurred."),
         # A task that could not be paid back wholly tells what remains charged.
         _failure("billed", "INTERNAL", "An internal error occurred.", is_billed=True),
+        # Taken back by somebody with the same account.
+        Ending("cancelled", {"word": "CANCELLED"}),
     ),
     "blocked": (
         _failure("input_text", "SAFETY.INPUT.TEXT", "The prompt did not pass moderation."),
@@ -121,6 +123,7 @@ class Runway(Dialect):
     features = Features(
         edit=True,
         cancel=True,
+        silent_ends=("cancelled",),
         progress=True,
         waiting=True,
         reasons=True,
@@ -211,7 +214,7 @@ class Runway(Dialect):
 
     def record(self, view: View) -> Any:
         """The task; each state has members of its own."""
-        word = view.word(WORDS)
+        word = view.told("word") or view.word(WORDS)
         if view.phase == "queued" and (view.position or 0) > ACTIVE:
             word = "THROTTLED"
         record: dict[str, Any] = {

@@ -49,7 +49,7 @@ class Features:
     notice_filter: bool = False
     """Whether a submit says which changes it wants to be told of."""
     is_signing_optional: bool = False
-    """Whether callbacks are signed only where the owner has made a secret."""
+    """Whether callbacks are good without a secret: unsigned until one is made, or signed with one not set here."""
     key: str | None = None
     """The header of its idempotency keys."""
     reference: str | None = None

@@ -25,7 +25,7 @@ from safelight.lab.speech.dialect import Dialect
 from safelight.lab.speech.features import Features
 from safelight.lab.speech.fields import Fault, Fields
 from safelight.lab.speech.inputs import Picture
-from safelight.lab.speech.reply import Reply
+from safelight.lab.speech.reply import Refused, Reply
 from safelight.lab.speech.routes import Route
 from safelight.lab.speech.view import View
 from safelight.lab.submits import Submit
@@ -164,7 +164,9 @@ class Fal(Dialect):
         body |= {"logs": logs, "metrics": {"inference_time": view.job.fate.latency_s}}
         if view.phase != "done" and not is_black(view):
             ending = view.ending or CANCELED
-            body |= {"error": error_text(ending), "error_type": ending.values["type"]}
+            body |= {"error": error_text(ending)}
+            if ending.values.get("has_type", True):
+                body |= {"error_type": ending.values["type"]}
         return Reply(200, body)
 
     async def result(self, call: Call) -> Reply:
@@ -174,11 +176,15 @@ class Fal(Dialect):
             return Reply(400, {"detail": "Request is still in progress"})
         if view.phase == "done" or is_black(view):
             return Reply(200, self.record(view))
-        return refusal(dict((view.ending or CANCELED).values))
+        values = dict((view.ending or CANCELED).values)
+        return refusal(values, is_type_in_body=values.get("has_type", True))
 
     async def stop(self, call: Call) -> Reply:
         """PUT cancel: out of the line at once; what is drawn already is only asked to stop."""
-        job = self._find(call)
+        try:
+            job = self._find(call)
+        except Refused:
+            return Reply(404, {"status": "NOT_FOUND"})
         is_waiting = job.status == "queued"
         if await self.cancel(job):
             word = "OK" if is_waiting else "CANCELLATION_REQUESTED"

@@ -66,6 +66,10 @@ REFUSALS = {
     ),
     "content_blocked": (
         Way("policy", refusal(_model_error("content_policy_violation", "flagged by a content checker"))),
+        Way(
+            "type_in_header",
+            refusal(_request_error("content_policy_violation", 422), is_type_in_body=False),
+        ),
     ),
     "credentials": (
         Way("missing", Reply(401, {"detail": "Authentication is required to access this application"})),
@@ -79,6 +83,10 @@ REFUSALS = {
         ),
     ),
     "rate_limited": (Way("none", Reply(429, {"detail": "Too many requests"})),),
+    "concurrency_limited": (
+        Way("in_body", refusal(_request_error("concurrent_requests_limit", 429))),
+        Way("in_header", Reply(429, {}, {"X-Fal-Error-Type": "concurrent_requests_limit"})),
+    ),
     "upstream_fault": (
         *(Way(kind, refusal(_request_error(kind, status))) for kind, status in _FAULTS.items()),
         Way("type_in_header", refusal(_request_error("internal_error", 500), is_type_in_body=False)),
@@ -104,6 +112,7 @@ ENDINGS = {
                 ctx={"extra_info": {"categories": ["model_moderated"]}},
             ),
         ),
+        Ending("only_a_text", _request_error("flagged_by_the_content_policy", 403) | {"has_type": False}),
         # A success by all signs but one: every picture is black, and marked so.
         Ending("black", {"status": 200, "detail": "", "type": ""}),
     ),
@@ -111,6 +120,8 @@ ENDINGS = {
         Ending("validation", _model_error("value_error.missing", "field required")),
         Ending("image_load_error", _model_error("image_load_error", "the image could not be loaded")),
         Ending("bad_request", _request_error("bad_request", 400)),
+        Ending("only_a_text", _request_error("bad_request", 422) | {"has_type": False}),
+        Ending("too_large", _model_error("value_error", "too large", status=413) | {"has_type": False}),
     ),
 }
 

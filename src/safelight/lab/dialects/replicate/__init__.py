@@ -37,7 +37,8 @@ from safelight.lab.speech.view import View
 from safelight.lab.submits import Submit
 from safelight.lab.voice import Notice
 
-PAGE = 100
+PAGE = 5
+"""Replicate's own holds 100; what reads a list goes by its cursor and never by a number."""
 HOLD_MOST_S = 60
 SECRETS = keys.standard_secrets("replicate")
 CREDENTIALS = {
@@ -68,6 +69,7 @@ class Replicate(Dialect):
         notice_filter=True,
         result_life_s=LIFE_S,
         is_refreshable=False,
+        is_signing_optional=True,
     )
     credentials = CREDENTIALS
     routes = (
