@@ -105,13 +105,44 @@ async def test_work_in_flight_is_bounded_even_when_everything_hangs(
         await mail.register(f"/dead/{number}")
     for _ in range(6):
         await mail.cancel_task()
-    at_work = Deliveries(mail.world.graph.notify, places=3)
+    at_work = Deliveries(mail.world.graph.notify, places=1)
     try:
         await at_work.run()
-        await until(lambda: len(mail.receiver.told) == 3 * deliveries.SLOW_TIMES)
+        await until(lambda: len(mail.receiver.told) == deliveries.SLOW_TIMES)
         await asyncio.sleep(0.2)
         await at_work.run()
-        assert len(mail.receiver.told) == 3 * deliveries.SLOW_TIMES
+        assert len(mail.receiver.told) == deliveries.SLOW_TIMES
+    finally:
+        mail.receiver.closing.set()
+        await at_work.drain(10.0)
+
+
+async def test_endpoints_that_hang_with_much_due_leave_room_for_a_live_one(
+    mail: Mailroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "PATIENCE_S", 0.02)
+
+    async def hang(told: Any) -> None:
+        if told.path != "/live":
+            await mail.receiver.closing.wait()
+
+    mail.receiver.on_call = hang
+    for number in range(5):
+        await mail.register(f"/dead/{number}")
+    for _ in range(9):
+        await mail.cancel_task()
+    async with mail.world.database.transaction() as connection:
+        other = await accounts.create_account(connection, "other")
+    live = await mail.register("/live", account_id=other)
+    at_work = Deliveries(mail.world.graph.notify, places=4)
+    half = 4 * deliveries.SLOW_TIMES // 2
+    try:
+        await at_work.run()
+        await until(lambda: len(mail.receiver.told) >= half)
+        await mail.world.graph.endpoints.test(other, live.endpoint_id)
+        await at_work.run()
+        await until(lambda: mail.receiver.on("/live"))
+        assert len(mail.receiver.told) <= half + 4 + 1
     finally:
         mail.receiver.closing.set()
         await at_work.drain(10.0)

@@ -82,14 +82,21 @@ class Notify:
         self._well = Fetcher(allowed_origins, limits=LIMITS, names_at_once=64)
         self._failing = Fetcher(allowed_origins, limits=LIMITS, names_at_once=16)
 
-    async def claim(self, room: int, *, is_failing: bool) -> tuple[list[Letter], bool]:
-        """At most `room` deliveries to try now, and whether more were due."""
+    async def claim(
+        self, room: int, *, is_failing: bool, each: int = webhook.MAX_IN_FLIGHT
+    ) -> tuple[list[Letter], bool]:
+        """At most `room` deliveries to try now, and whether more were due; `each` may be in flight to one endpoint."""
         async with self._database.connection() as connection:
             if not await outbox.is_due(connection, is_failing=is_failing):
                 return [], False
         async with self._database.transaction() as connection:
             claimed, is_more = await outbox.claim(
-                connection, is_failing=is_failing, room=room, lease_s=LEASE_S, endpoints=ENDPOINTS_AT_ONCE
+                connection,
+                is_failing=is_failing,
+                room=room,
+                each=each,
+                lease_s=LEASE_S,
+                endpoints=ENDPOINTS_AT_ONCE,
             )
             rows = await endpoints.list_secrets(connection, [delivery.endpoint_id for delivery in claimed])
             point("before_delivery_claim_commit")
