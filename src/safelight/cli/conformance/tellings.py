@@ -98,7 +98,8 @@ async def _why_ended(bench: Workbench, situation: str, way: str) -> None:
 
 async def _words(bench: Workbench, variant: str | None) -> None:
     await bench.turn(latency_s=[0.5, 0.5], variant=variant)
-    _, attempt, _ = await bench.started()
+    attempts = [(await bench.started())[1] for _ in range(2)]
+    attempt = attempts[-1]  # it stands second in the line
     stranger = bench.built()  # one that has not told of any word yet
     with known_words():
         while (await stranger.poll(attempt)).status in OPEN:  # noqa: ASYNC110 - only a look tells

@@ -55,10 +55,15 @@ class Watch:
         self.looks: list[Look] = []
 
     async def run(self) -> None:
-        """Look, wait, look again."""
+        """Look, wait, look again; a look that comes to nothing is left out."""
         while True:
-            with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-                # A database that was stopped in the middle of an answer would be waited for without end.
+            with contextlib.suppress(
+                OSError,
+                asyncpg.PostgresError,
+                asyncpg.InterfaceError,
+                asyncpg.InternalClientError,
+                TimeoutError,
+            ):
                 async with asyncio.timeout(LOOK_TIMEOUT_S):
                     self.looks.append(await self.look())
             if len(self.looks) > MOST_LOOKS:
@@ -68,8 +73,12 @@ class Watch:
     async def look(self) -> Look:
         """What is used now."""
         rss, files = _largest([one.pid for one in self._place.kept if one.pid is not None])
-        async with self._place.books.connection() as connection:
+        # A session of its own, cut at the end: giving one back to a pool waits for a database that stands still.
+        connection = await self._place.books.connect_directly()
+        try:
             (row,) = await connection.fetch(_TABLES)
+        finally:
+            connection.terminate()
         return Look(
             at_s=round(time.monotonic() - self._began, 1),
             rss_mb=round(rss / 1e6, 1),

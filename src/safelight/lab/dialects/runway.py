@@ -20,7 +20,7 @@ from safelight.lab.submits import Submit
 CREDENTIALS = {"api_key": keys.api_key("runway")}
 VERSION = "2024-11-06"
 LIFE_S = 24 * 3600.0
-ACTIVE = 2
+ACTIVE = 1
 """So many may wait for their turn; what is beyond is throttled."""
 PICTURE_MOST = 5 << 20
 _GEN4 = (
