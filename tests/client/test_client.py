@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from safelight.client import ApiError, AsyncClient, Client, ClientError, DownloadError, ServiceUnreachable
+from safelight.client.endpoints import PlainWebhookEndpoints, WebhookEndpoints
 from safelight.client.pace import MAX_TRIES, gap_before_retry, gaps_between_looks, seconds_of
 from tests.client.fake_api import KEY, PICTURE, FakeApi
 
@@ -288,6 +290,20 @@ def test_the_plain_client_does_the_same_without_a_loop(api: FakeApi, tmp_path: P
         with pytest.raises(ApiError):
             client.get("task-9")
     assert (tmp_path / "shoe.png").read_bytes() == PICTURE
+
+
+@pytest.mark.parametrize(
+    ("plain", "asynchronous"), [(Client, AsyncClient), (PlainWebhookEndpoints, WebhookEndpoints)]
+)
+def test_the_plain_client_has_every_call_with_the_same_parameters(plain: type, asynchronous: type) -> None:
+    def calls(owner: type) -> dict[str, list[inspect.Parameter]]:
+        return {
+            name: list(inspect.signature(call).parameters.values())
+            for name, call in inspect.getmembers(owner, inspect.isfunction)
+            if not name.startswith("_")
+        }
+
+    assert calls(plain) == calls(asynchronous)
 
 
 async def test_the_plain_client_works_inside_a_running_loop(api: FakeApi) -> None:

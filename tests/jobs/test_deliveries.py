@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from safelight.db import accounts
+from safelight.db.database import SESSION
 from safelight.jobs import deliveries
 from safelight.jobs.deliveries import Deliveries
 from tests.receiver import Mailroom, Reply, running_receiver
@@ -103,13 +105,44 @@ async def test_work_in_flight_is_bounded_even_when_everything_hangs(
         await mail.register(f"/dead/{number}")
     for _ in range(6):
         await mail.cancel_task()
-    at_work = Deliveries(mail.world.graph.notify, places=3)
+    at_work = Deliveries(mail.world.graph.notify, places=1)
     try:
         await at_work.run()
-        await until(lambda: len(mail.receiver.told) == 3 * deliveries.SLOW_TIMES)
+        await until(lambda: len(mail.receiver.told) == deliveries.SLOW_TIMES)
         await asyncio.sleep(0.2)
         await at_work.run()
-        assert len(mail.receiver.told) == 3 * deliveries.SLOW_TIMES
+        assert len(mail.receiver.told) == deliveries.SLOW_TIMES
+    finally:
+        mail.receiver.closing.set()
+        await at_work.drain(10.0)
+
+
+async def test_endpoints_that_hang_with_much_due_leave_room_for_a_live_one(
+    mail: Mailroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "PATIENCE_S", 0.02)
+
+    async def hang(told: Any) -> None:
+        if told.path != "/live":
+            await mail.receiver.closing.wait()
+
+    mail.receiver.on_call = hang
+    for number in range(5):
+        await mail.register(f"/dead/{number}")
+    for _ in range(9):
+        await mail.cancel_task()
+    async with mail.world.database.transaction() as connection:
+        other = await accounts.create_account(connection, "other")
+    live = await mail.register("/live", account_id=other)
+    at_work = Deliveries(mail.world.graph.notify, places=4)
+    half = 4 * deliveries.SLOW_TIMES // 2
+    try:
+        await at_work.run()
+        await until(lambda: len(mail.receiver.told) >= half)
+        await mail.world.graph.endpoints.test(other, live.endpoint_id)
+        await at_work.run()
+        await until(lambda: mail.receiver.on("/live"))
+        assert len(mail.receiver.told) <= half + 4 + 1
     finally:
         mail.receiver.closing.set()
         await at_work.drain(10.0)
@@ -158,3 +191,29 @@ async def test_the_worker_s_third_lane_delivers_what_a_settlement_tells(server: 
         finally:
             await worker.stop()
         assert receiver.told[0].verified(secret.text)["data"]["task_id"] == str(task_id)
+
+
+async def test_failures_that_wait_to_be_recorded_leave_connections_to_the_living(mail: Mailroom) -> None:
+    notify = mail.world.graph.notify
+    for number in range(12):
+        await mail.register(f"/dead/{number}")
+        mail.receiver.replies[f"/dead/{number}"] = [Reply(500)]
+    async with mail.world.database.transaction() as connection:
+        other = await accounts.create_account(connection, "other")
+    await mail.cancel_task()
+    letters, _ = await notify.claim(100, is_failing=False)
+    holding = await asyncpg.connect(mail.world.database.url, server_settings=SESSION)
+    try:
+        async with holding.transaction():
+            await holding.execute("SELECT FROM webhook_endpoints FOR UPDATE")
+            failing = [asyncio.create_task(notify.deliver(letter)) for letter in letters]
+            await until(lambda: len(mail.receiver.told) == len(letters) == 12)
+            live = await mail.register("/live", account_id=other)
+            await mail.world.graph.endpoints.test(other, live.endpoint_id)
+            (letter,), _ = await notify.claim(100, is_failing=False)
+            outcome = await notify.deliver(letter)
+            assert outcome.status == 200
+            assert not any(one.done() for one in failing)
+    finally:
+        await holding.close()
+    assert {outcome.status for outcome in await asyncio.gather(*failing)} == {500}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
+from datetime import timedelta
+from email.utils import format_datetime
 
 import pytest
 from standardwebhooks.webhooks import WebhookVerificationError
@@ -218,6 +220,19 @@ async def test_a_receiver_s_own_time_is_heeded_up_to_twice_ours(
     await mail.deliver()
     gap = await mail.world.value("SELECT extract(epoch FROM due_at - clock_now())::float8 FROM deliveries")
     assert least - 3 < gap <= most
+
+
+@pytest.mark.parametrize(("in_s", "least", "most"), [(-3_600, 0, 60), (110, 60, 111), (31_536_000, 90, 120)])
+async def test_a_date_is_heeded_as_seconds_are(
+    mail: Mailroom, in_s: float, least: float, most: float
+) -> None:
+    await mail.register()
+    moment = await mail.world.database.now() + timedelta(seconds=in_s)
+    mail.receiver.usual = Reply(503, headers={"Retry-After": format_datetime(moment, usegmt=True)})
+    await mail.cancel_task()
+    await mail.deliver()
+    gap = await mail.world.value("SELECT extract(epoch FROM due_at - clock_now())::float8 FROM deliveries")
+    assert least < gap <= most
 
 
 async def test_death_before_the_call_and_death_after_it_both_bring_the_same_id_again(mail: Mailroom) -> None:

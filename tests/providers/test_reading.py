@@ -23,7 +23,7 @@ from safelight.providers.documents import (
     read_time,
     write_time,
 )
-from safelight.providers.failures import read_retry_after
+from safelight.providers.failures import read_wait
 from safelight.providers.matching import Match
 from safelight.providers.redaction import Redactor
 from safelight.providers.templates import check_template, fill, fill_path
@@ -156,7 +156,7 @@ def test_base64_that_is_damaged_is_unreadable(text: Any) -> None:
     ],
 )
 def test_retry_after_is_seconds_or_a_date_within_a_day(value: str | None, seconds: float | None) -> None:
-    assert read_retry_after(value, NOW) == seconds
+    assert read_wait(value, NOW) == seconds
 
 
 def test_times_go_out_and_come_back_in_utc() -> None:

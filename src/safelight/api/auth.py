@@ -19,6 +19,7 @@ from safelight.db import accounts
 from safelight.db.database import Database
 from safelight.domain.keys import ApiKey, is_secret, parse_key
 from safelight.errors import RequestError
+from safelight.lifecycle.live import Opener
 from safelight.lifecycle.sessions import Sessions
 
 KEEP_S = 5.0
@@ -34,8 +35,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Pass:
-    account_id: UUID
-    key_id: str
+    opener: Opener
     until: float
 
 
@@ -67,10 +67,10 @@ class Doorkeeper:
             RequestError: 401 for whatever is wrong with the key or session, 403 for a change in a session that does
                 not come from our own page, 429 over a limit.
         """
-        return (await self.admit_key(scope, headers))[0]
+        return (await self.admit_opener(scope, headers)).account_id
 
-    async def admit_key(self, scope: Scope, headers: Headers | None = None) -> tuple[UUID, str]:
-        """As `admit`, with the id of the key: for what stays open after the answer has begun."""
+    async def admit_opener(self, scope: Scope, headers: Headers | None = None) -> Opener:
+        """As `admit`, with the key, and the session if it is one: for what stays open after the answer has begun."""
         headers = headers or headers_of(scope)
         authorization = headers.get(b"authorization", b"")
         token = "" if authorization else STUDIO.token(headers)
@@ -84,17 +84,17 @@ class Doorkeeper:
             if len(self._passes) >= MAX_KEYS:
                 self._passes.clear()
             self._passes[digest] = held
-        wait_s = self.requests.take(held.account_id)
+        wait_s = self.requests.take(held.opener.account_id)
         if wait_s:
             raise too_often(wait_s)
-        return held.account_id, held.key_id
+        return held.opener
 
     async def _find(self, scope: Scope, token: str) -> _Pass:
         until = monotonic() + KEEP_S
         session = None if self.is_guessing(scope) else await self.sessions.find(token, is_operator=False)
         if session is None or session.account_id is None:
             raise self.refusal(scope)
-        return _Pass(session.account_id, session.key_id, until)
+        return _Pass(Opener(session.account_id, session.key_id, session.digest), until)
 
     async def _check(self, scope: Scope, authorization: bytes) -> _Pass:
         key = _key_of(authorization)
@@ -109,7 +109,7 @@ class Doorkeeper:
         is_right = is_secret(self.pepper, key.secret, known.row.secret_hash)
         if not is_right or known.row.revoked_at is not None:
             raise self.refusal(scope)
-        return _Pass(known.row.account_id, key.id, known.until)
+        return _Pass(Opener(known.row.account_id, key.id), known.until)
 
     def is_guessing(self, scope: Scope) -> bool:
         """Whether this address has shown so many wrong keys that another one is not even looked at."""

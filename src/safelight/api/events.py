@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from uuid import UUID
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -22,7 +21,7 @@ from safelight.db import views
 from safelight.db.live import LiveEvent
 from safelight.db.views import TaskView
 from safelight.domain.task import STAGES, public_stage, public_status
-from safelight.lifecycle.live import Live, Subscription
+from safelight.lifecycle.live import Live, Opener, Subscription
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _TICKET = re.compile(r"[A-Za-z0-9_-]{20,100}")
@@ -47,9 +46,9 @@ class Events:
 
     async def of_account(self, request: Request) -> Response:
         """Every change of your tasks from now on, or after `Last-Event-ID`."""
-        account_id, key_id = await self._admit(request)
+        opener = await self._admit(request)
         after = last_seen(request)
-        subscription = await self._live.join(account_id, key_id=key_id)
+        subscription = await self._live.join(opener)
         since = subscription.since
         if after is None:
             return self._stream(subscription, named_frame("start", since, {}), since)
@@ -60,14 +59,14 @@ class Events:
 
     async def of_task(self, request: Request) -> Response:
         """One task: how it stands, then every change, to its end."""
-        account_id, key_id = await self._admit(request)
+        opener = await self._admit(request)
         task_id = read_id(request)
         async with self._parts.database.connection() as connection:
-            task = await views.task_view(connection, account_id, task_id)
+            task = await views.task_view(connection, opener.account_id, task_id)
         if task is None:
             raise not_found()
         after = last_seen(request)
-        subscription = await self._live.join(account_id, task_id=task_id, key_id=key_id)
+        subscription = await self._live.join(opener, task_id=task_id)
         try:
             present = await self._present(task, subscription)
         except BaseException:
@@ -83,14 +82,14 @@ class Events:
 
     async def issue(self, request: Request) -> Response:
         """A ticket that opens one stream within a minute, for a browser, which cannot send a key with it."""
-        account_id, key_id = await self._doorkeeper.admit_key(request.scope)
-        ticket, expires_at = await self._live.issue_ticket(account_id, key_id)
+        opener = await self._doorkeeper.admit_opener(request.scope)
+        ticket, expires_at = await self._live.issue_ticket(opener)
         return json_answer({"ticket": ticket, "expires_at": time_text(expires_at)}, 201)
 
-    async def _admit(self, request: Request) -> tuple[UUID, str | None]:
+    async def _admit(self, request: Request) -> Opener:
         ticket = request.query_params.get("ticket")
         if ticket is None or b"authorization" in headers_of(request.scope):
-            return await self._doorkeeper.admit_key(request.scope)
+            return await self._doorkeeper.admit_opener(request.scope)
         is_ours = _TICKET.fullmatch(ticket) and not self._doorkeeper.is_guessing(request.scope)
         found = await self._live.take_ticket(ticket) if is_ours else None
         if found is None:

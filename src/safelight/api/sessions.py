@@ -117,8 +117,8 @@ def studio_sessions(parts: ApiParts, doorkeeper: Doorkeeper) -> SessionRoutes:
         # By a key alone: a session does not renew itself.
         if b"authorization" not in headers:
             raise RequestError(401, "unauthorized", "A valid API key is needed.")
-        _, key_id = await doorkeeper.admit_key(request.scope, headers)
-        return Holder(key_id, is_operator=False)
+        opener = await doorkeeper.admit_opener(request.scope, headers)
+        return Holder(opener.key_id, is_operator=False)
 
     async def refuse(scope: Scope) -> RequestError:
         return doorkeeper.refusal(scope)

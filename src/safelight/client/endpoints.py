@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from safelight.client.errors import ApiError
 from safelight.client.exchange import Call, Exchange
@@ -14,8 +14,16 @@ from safelight.client.values import Page, checked_id
 
 Document = Mapping[str, Any]
 PLACE = "/v1/webhook-endpoints"
+T = TypeVar("T")
 ONCE = frozenset[int]()
 """A call that makes something is not sent again by itself: a lost answer may have made it."""
+
+
+class Do(Protocol):
+    """Waits for a call on behalf of code without an event loop."""
+
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> T:
+        """What the call gives."""
 
 
 class WebhookEndpoints:
@@ -104,6 +112,69 @@ class WebhookEndpoints:
             Call(method, path, repeat_on, body=raw, headers=headers, params=params)
         )
         return answer.body
+
+
+class PlainWebhookEndpoints:
+    """As `client.webhooks` of the plain client: the same calls, one after the other.
+
+    made = client.webhooks.add("https://shop.example/hooks")
+    keep(made["secret"])
+    """
+
+    def __init__(self, endpoints: WebhookEndpoints, do: Do) -> None:
+        self._endpoints = endpoints
+        self._do = do
+
+    def list(self) -> list[Document]:
+        """As WebhookEndpoints.list."""
+        return self._do(self._endpoints.list())
+
+    def add(self, url: str, *, description: str = "", events: Sequence[str] = ()) -> Document:
+        """As WebhookEndpoints.add."""
+        return self._do(self._endpoints.add(url, description=description, events=events))
+
+    def change(self, endpoint_id: str, **fields: Any) -> Document:
+        """As WebhookEndpoints.change."""
+        return self._do(self._endpoints.change(endpoint_id, **fields))
+
+    def remove(self, endpoint_id: str) -> None:
+        """As WebhookEndpoints.remove."""
+        self._do(self._endpoints.remove(endpoint_id))
+
+    def rotate(self, endpoint_id: str, *, overlap_s: int = 86_400) -> Document:
+        """As WebhookEndpoints.rotate."""
+        return self._do(self._endpoints.rotate(endpoint_id, overlap_s=overlap_s))
+
+    def enable(self, endpoint_id: str) -> Document:
+        """As WebhookEndpoints.enable."""
+        return self._do(self._endpoints.enable(endpoint_id))
+
+    def test(self, endpoint_id: str) -> Document:
+        """As WebhookEndpoints.test."""
+        return self._do(self._endpoints.test(endpoint_id))
+
+    def delivery(self, endpoint_id: str, delivery_id: str) -> Document:
+        """As WebhookEndpoints.delivery."""
+        return self._do(self._endpoints.delivery(endpoint_id, delivery_id))
+
+    def deliveries(
+        self,
+        endpoint_id: str,
+        *,
+        status: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Document]:
+        """As WebhookEndpoints.deliveries."""
+        return self._do(self._endpoints.deliveries(endpoint_id, status=status, cursor=cursor, limit=limit))
+
+    def redeliver(self, endpoint_id: str, delivery_id: str) -> Document:
+        """As WebhookEndpoints.redeliver."""
+        return self._do(self._endpoints.redeliver(endpoint_id, delivery_id))
+
+    def recover(self, endpoint_id: str, since: datetime) -> int:
+        """As WebhookEndpoints.recover."""
+        return self._do(self._endpoints.recover(endpoint_id, since))
 
 
 def _at(*parts: str) -> str:

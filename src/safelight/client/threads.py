@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
 
+from safelight.client.endpoints import PlainWebhookEndpoints
 from safelight.client.tasks import AsyncClient, TaskFields
 from safelight.client.values import (
     Asset,
@@ -37,6 +38,7 @@ class Client:
 
     def __init__(self, base_url: str, api_key: str) -> None:
         self._client = AsyncClient(base_url, api_key)
+        self.webhooks = PlainWebhookEndpoints(self._client.webhooks, self._do)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="safelight-client", daemon=True)
         self._thread.start()

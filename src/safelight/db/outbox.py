@@ -69,9 +69,12 @@ async def is_due(connection: Connection, *, is_failing: bool) -> bool:
 
 
 async def claim(
-    connection: Connection, *, is_failing: bool, room: int, lease_s: float, endpoints: int
+    connection: Connection, *, is_failing: bool, room: int, each: int, lease_s: float, endpoints: int
 ) -> tuple[list[ClaimedDelivery], bool]:
-    """At most `room` due deliveries of at most so many endpoints, the fairest first; and whether more were due."""
+    """At most `room` due deliveries of at most so many endpoints, the fairest first; and whether more were due.
+
+    No endpoint has more than `each` in flight then.
+    """
     await _sql.lock_claims.run(connection)
     degraded = webhook.DEGRADED_AFTER
     ready = await _sql.ready_endpoints.rows(
@@ -81,7 +84,7 @@ async def claim(
     if not ids:
         return [], False
     claimed = await _sql.claim.rows(
-        connection, endpoint_ids=ids, degraded=degraded, room=room, lease_s=lease_s
+        connection, endpoint_ids=ids, degraded=degraded, room=room, each=each, lease_s=lease_s
     )
     is_more = any((await pace(connection, ids)).values())
     rows = await _sql.claimed.rows(connection, ids=[row["id"] for row in claimed], degraded=degraded)

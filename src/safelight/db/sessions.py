@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -52,6 +53,12 @@ async def touch_session(connection: Connection, digest: bytes) -> None:
 async def end_session(connection: Connection, digest: bytes) -> None:
     """End a session; once more does no harm."""
     await _sql.end_session.run(connection, digest=digest)
+
+
+async def ended_sessions(connection: Connection, digests: Sequence[bytes]) -> set[bytes]:
+    """Those of the sessions that were signed out, or have had their time."""
+    rows = await _sql.ended_sessions.rows(connection, digests=list(digests))
+    return {row["digest"] for row in rows}
 
 
 async def create_ticket(connection: Connection, digest: bytes, holder: Holder, *, life_s: float) -> datetime:

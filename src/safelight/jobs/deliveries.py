@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from safelight.db.views import UNREACHABLE
+from safelight.domain.webhook import MAX_IN_FLIGHT
 from safelight.lifecycle.notify import Letter, Notify
 
 log = structlog.get_logger()
@@ -36,6 +37,11 @@ class Errand:
     def room(self) -> int:
         """How many tries may begin now."""
         return min(self.places - self.taken, self.places * SLOW_TIMES - len(self.running))
+
+    @property
+    def each(self) -> int:
+        """How many may be in flight to one endpoint: one when half of what may be is, lest those that hang take all."""
+        return 1 if len(self.running) >= self.places * SLOW_TIMES // 2 else MAX_IN_FLIGHT
 
 
 class Deliveries:
@@ -86,7 +92,9 @@ class Deliveries:
         if room < 1:
             errand.is_limited = True
             return
-        letters, errand.is_limited = await self._notify.claim(room, is_failing=errand.is_failing)
+        letters, errand.is_limited = await self._notify.claim(
+            room, is_failing=errand.is_failing, each=errand.each
+        )
         for letter in letters:
             # The place is taken here and not when the task begins: the next claim counts it.
             one = asyncio.create_task(self._deliver(_Place(errand), letter))

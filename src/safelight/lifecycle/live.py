@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -15,10 +16,11 @@ from uuid import UUID
 
 import structlog
 
-from safelight.db import accounts, live
+from safelight.db import accounts, live, sessions
 from safelight.db.database import Database
 from safelight.db.listening import listen
 from safelight.db.live import LiveEvent, Position
+from safelight.db.statements import Connection
 from safelight.db.views import UNREACHABLE
 from safelight.errors import RequestError
 from safelight.telemetry import STREAMS, STREAMS_CLOSED
@@ -34,20 +36,34 @@ BUFFER = 256
 MOST = 5_000
 """Streams of one process."""
 TICKET_S = 60.0
+TICKET_BYTES, TICKET_CHARACTERS = 32, 43
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Whoever opens a stream: it ends with the key, and with the session if somebody in a browser opened it."""
+
+    account_id: UUID
+    key_id: str
+    session: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(eq=False, slots=True)
 class Subscription:
     """What one stream still has to send: events of an account after `since`, or of one task of it."""
 
-    account_id: UUID
+    opener: Opener
     since: int
     position: Position
     task_id: UUID | None = None
-    key_id: str | None = None
     closed: str = ""
     _events: deque[LiveEvent] = field(default_factory=deque)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def account_id(self) -> UUID:
+        """Whose events these are."""
+        return self.opener.account_id
 
     def put(self, event: LiveEvent) -> None:
         """Have an event sent; a reader that is too slow is let go."""
@@ -100,21 +116,20 @@ class Live:
         self._scanned_at = 0.0
         self._is_closing = False
 
-    async def join(
-        self, account_id: UUID, *, task_id: UUID | None = None, key_id: str | None = None
-    ) -> Subscription:
+    async def join(self, opener: Opener, *, task_id: UUID | None = None) -> Subscription:
         """Watch an account, or one task of it.
 
         Raises:
             RequestError: 429, there are too many streams already.
         """
+        account_id = opener.account_id
         self._check_room(account_id)
         async with self._database.connection() as connection:
             await live.number_events(connection, [account_id])
             position = await live.read_position(connection, account_id)
         self._check_room(account_id)
         channel = self._channels.setdefault(account_id, _Channel(position.last))
-        made = Subscription(account_id, channel.cursor, position, task_id, key_id)
+        made = Subscription(opener, channel.cursor, position, task_id)
         channel.subscriptions.add(made)
         STREAMS.inc()
         # What was committed since the numbers were read was told to nobody.
@@ -158,24 +173,28 @@ class Live:
         async with self._database.connection() as connection:
             return await live.last_event_of_task(connection, account_id, task_id)
 
-    async def issue_ticket(self, account_id: UUID, key_id: str | None) -> tuple[str, datetime]:
-        """A ticket that opens one stream within a minute, and when it ends; only its hash is kept."""
-        ticket = secrets.token_urlsafe(32)
+    async def issue_ticket(self, opener: Opener) -> tuple[str, datetime]:
+        """A ticket that opens one stream within a minute, and when it ends; only its hash is kept.
+
+        One that was asked for in a session names it at its end: the hash is of the whole, so nobody can change that.
+        """
+        ticket = secrets.token_urlsafe(TICKET_BYTES)
+        if opener.session is not None:
+            ticket += urlsafe_b64encode(opener.session).decode().rstrip("=")
         async with self._database.connection() as connection:
             expires_at = await live.insert_ticket(
-                connection, account_id, key_id, digest=_digest(ticket), life_s=TICKET_S
+                connection, opener.account_id, opener.key_id, digest=_digest(ticket), life_s=TICKET_S
             )
         return ticket, expires_at
 
-    async def take_ticket(self, ticket: str) -> tuple[UUID, str | None] | None:
-        """Use up a ticket: the account and the key that it was issued to; None if it is none, or none any more."""
+    async def take_ticket(self, ticket: str) -> Opener | None:
+        """Use up a ticket: to whom it was issued; None if it is none, or none any more."""
         async with self._database.connection() as connection:
             found = await live.take_ticket(connection, _digest(ticket))
-            if found is None or not found.is_live:
+            if found is None or not found.is_live or found.key_id is None:
                 return None
-            if found.key_id is not None and await accounts.ended_keys(connection, [found.key_id]):
-                return None
-        return found.account_id, found.key_id
+            opener = Opener(found.account_id, found.key_id, _session_in(ticket))
+            return None if await _why_over(connection, {opener}) else opener
 
     def _check_room(self, account_id: UUID) -> None:
         channel = self._channels.get(account_id)
@@ -261,15 +280,30 @@ class Live:
             subscription.put(event)
 
     async def _close_ended(self) -> None:
-        """Close the streams of keys that were revoked."""
-        keys = {one.key_id for one in self._subscriptions() if one.key_id}
-        if not keys:
+        """Close the streams of keys that were revoked and of sessions that are over."""
+        openers = {one.opener for one in self._subscriptions()}
+        if not openers:
             return
         async with self._database.connection() as connection:
-            ended = await accounts.ended_keys(connection, sorted(keys))
+            reasons = await _why_over(connection, openers)
         for subscription in self._subscriptions():
-            if subscription.key_id in ended:
-                subscription.close("revoked")
+            if reason := reasons.get(subscription.opener):
+                subscription.close(reason)
+
+
+async def _why_over(connection: Connection, openers: Set[Opener]) -> dict[Opener, str]:
+    """Those who may watch no more, and why."""
+    digests = sorted({one.session for one in openers if one.session is not None})
+    revoked = await accounts.ended_keys(connection, sorted({one.key_id for one in openers}))
+    over = await sessions.ended_sessions(connection, digests) if digests else set()
+    reasons = {one: "signed_out" for one in openers if one.session in over}
+    return reasons | {one: "revoked" for one in openers if one.key_id in revoked}
+
+
+def _session_in(ticket: str) -> bytes | None:
+    """The session in which a ticket of ours was asked for, if it was one."""
+    named = ticket[TICKET_CHARACTERS:]
+    return urlsafe_b64decode(named + "=") if named else None
 
 
 def _digest(ticket: str) -> bytes:

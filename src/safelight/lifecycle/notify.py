@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from safelight.db.outbox import ClaimedDelivery, Try
 from safelight.db.queue import enqueue_delivering
 from safelight.domain import webhook
 from safelight.domain.audit import Actor
+from safelight.domain.retryafter import read_retry_after
 from safelight.domain.sealing import Sealer
 from safelight.domain.webhook import Judgement, Outcome
 from safelight.errors import AssetError
@@ -34,6 +36,8 @@ ENDPOINTS_AT_ONCE = 2_000
 """Endpoints that one claim looks at; those beyond come with the next."""
 SLACK_S = 60.0
 ROOM = 500
+RECORDED_AT_ONCE = 3
+"""Hundreds that are refused together must not stand before the next claim for a connection, nor before a success."""
 
 LIMITS = FetchLimits(
     max_bytes=webhook.READ_BYTES,
@@ -73,17 +77,26 @@ class Notify:
         self._database = database
         self._sealer = sealer
         self._own_origins = own_origins
+        self._delivered_records = asyncio.Semaphore(RECORDED_AT_ONCE)
+        self._failed_records = asyncio.Semaphore(RECORDED_AT_ONCE)
         self._well = Fetcher(allowed_origins, limits=LIMITS, names_at_once=64)
         self._failing = Fetcher(allowed_origins, limits=LIMITS, names_at_once=16)
 
-    async def claim(self, room: int, *, is_failing: bool) -> tuple[list[Letter], bool]:
-        """At most `room` deliveries to try now, and whether more were due."""
+    async def claim(
+        self, room: int, *, is_failing: bool, each: int = webhook.MAX_IN_FLIGHT
+    ) -> tuple[list[Letter], bool]:
+        """At most `room` deliveries to try now, and whether more were due; `each` may be in flight to one endpoint."""
         async with self._database.connection() as connection:
             if not await outbox.is_due(connection, is_failing=is_failing):
                 return [], False
         async with self._database.transaction() as connection:
             claimed, is_more = await outbox.claim(
-                connection, is_failing=is_failing, room=room, lease_s=LEASE_S, endpoints=ENDPOINTS_AT_ONCE
+                connection,
+                is_failing=is_failing,
+                room=room,
+                each=each,
+                lease_s=LEASE_S,
+                endpoints=ENDPOINTS_AT_ONCE,
             )
             rows = await endpoints.list_secrets(connection, [delivery.endpoint_id for delivery in claimed])
             point("before_delivery_claim_commit")
@@ -112,7 +125,9 @@ class Notify:
         outcome = await self._post(letter, headers, self._failing if is_failing else self._well)
         point("after_delivery")
         made = Try(number, delivery.url, webhook.kept_headers(headers), delivery.now, outcome)
-        await self._record(delivery, made)
+        is_delivered = outcome.judgement is Judgement.DELIVERED
+        async with self._delivered_records if is_delivered else self._failed_records:
+            await self._record(delivery, made)
         return outcome
 
     async def tidy(self) -> None:
@@ -145,7 +160,8 @@ class Notify:
             reason="redirect" if is_redirect else "",
             detail=_where_to(posted.headers.get("Location", "")) if is_redirect else "",
             answer=webhook.redacted(posted.start.decode("utf-8", "replace")),
-            retry_after_s=_seconds_of(posted.headers.get("Retry-After")),
+            # By the time of the claim: a date is heeded late by what the try took, never early.
+            retry_after_s=read_retry_after(posted.headers.get("Retry-After"), delivery.now),
         )
 
     async def _record(self, delivery: ClaimedDelivery, made: Try) -> None:
@@ -242,10 +258,3 @@ def _where_to(location: str) -> str:
         return f"redirects are not followed; it leads to {parse_target(location).origin}"
     except AssetError:
         return "redirects are not followed; it leads to another path of the same host"
-
-
-def _seconds_of(retry_after: str | None) -> float | None:
-    """Retry-After in seconds; as a date, and nonsense, it counts as none: ours is used."""
-    if not retry_after or not retry_after.isascii() or not retry_after.isdigit() or len(retry_after) > 9:
-        return None
-    return float(retry_after)

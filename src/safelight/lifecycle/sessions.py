@@ -24,9 +24,13 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who is signed in; `account_id` is None for an operator. `token` is the cookie's value."""
+    """Somebody who is signed in; `account_id` is None for an operator. `token` is the cookie's value.
+
+    `digest` is what is kept of it: it names the session and opens nothing.
+    """
 
     token: str = field(repr=False)
+    digest: bytes = field(repr=False)
     csrf_token: str = field(repr=False)
     key_id: str
     account_id: UUID | None
@@ -98,6 +102,7 @@ class Sessions:
                 await sessions.touch_session(connection, digest)
         return Session(
             token=token,
+            digest=digest,
             csrf_token=self.csrf_token(token),
             key_id=row.key_id,
             account_id=row.account_id,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from safelight.domain.failure import Failure, FailureClass
+from safelight.domain.retryafter import read_retry_after
 from safelight.errors import ProviderError, ProviderRefused, ProviderUnavailable, SubmissionUncertain
 from safelight.providers.declaration import ErrorOutcome, ErrorRule, Errors, Phase
 from safelight.providers.documents import Unreadable, parse_object, parse_text, pick
@@ -18,7 +17,6 @@ from safelight.providers.redaction import Redactor
 
 MAX_RETRY_AFTER_S = 86_400.0
 
-_SECONDS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _REFUSALS: dict[ErrorOutcome, tuple[FailureClass, str]] = {
     "invalid_request": (FailureClass.INVALID_REQUEST, "invalid_request"),
     "content_blocked": (FailureClass.CONTENT_BLOCKED, "content_blocked"),
@@ -154,13 +152,13 @@ class ErrorReader:
         """How long the upstream wants to be left alone, if it says so sensibly."""
         errors = self._errors
         if errors.retry_after_ms_header is not None:
-            milliseconds = read_retry_after(answer.headers.get(errors.retry_after_ms_header.lower()))
+            milliseconds = read_wait(answer.headers.get(errors.retry_after_ms_header.lower()))
             if milliseconds is not None:
                 return milliseconds / 1000
-        seconds = read_retry_after(answer.headers.get(errors.retry_after_header.lower()))
+        seconds = read_wait(answer.headers.get(errors.retry_after_header.lower()))
         if seconds is None and errors.retry_after is not None:
             told = pick(errors.retry_after, self._body_of(answer) or {})
-            seconds = read_retry_after(str(told).strip().removesuffix("s")) if told is not None else None
+            seconds = read_wait(str(told).strip().removesuffix("s")) if told is not None else None
         return seconds
 
     def _holds(self, rule: ErrorRule, answer: Answered, body: Mapping[str, Any] | None) -> bool:
@@ -205,17 +203,7 @@ class ErrorReader:
         )
 
 
-def read_retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """Seconds from a Retry-After header (a number or an HTTP date); None unless within the next day."""
-    now = now or datetime.now(UTC)
-    text = (value or "").strip()
-    if _SECONDS.fullmatch(text):
-        seconds = float(text)
-    else:
-        try:
-            moment = parsedate_to_datetime(text)
-        except (ValueError, IndexError, OverflowError):
-            return None
-        # A zone of "-0000" gives a time without zone; HTTP dates are in UTC.
-        seconds = ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - now).total_seconds()
-    return seconds if 0 <= seconds <= MAX_RETRY_AFTER_S else None
+def read_wait(value: str | None, now: datetime | None = None) -> float | None:
+    """Seconds that an upstream asks for, as a number or an HTTP date; None unless within the next day."""
+    seconds = read_retry_after(value, now or datetime.now(UTC))
+    return seconds if seconds is not None and seconds <= MAX_RETRY_AFTER_S else None

@@ -23,7 +23,7 @@ from safelight.db.database import Database
 from safelight.db.opening import open_database
 from safelight.errors import ConfigurationError
 from safelight.lab.child import LabChild, start_lab
-from safelight.settings import Settings
+from safelight.settings import Settings, load_settings
 
 START_S = 90.0
 STOP_S = 20.0
@@ -202,7 +202,7 @@ async def _make(plan: Plan, data_dir: Path) -> Scratch:
     # Ours alone: whatever the caller has set for another installation must not reach this one.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SAFELIGHT_")}
     environment = kept | {f"SAFELIGHT_{name.upper()}": value for name, value in values.items()}
-    return Scratch(data_dir, Settings.model_validate(values), environment, lab, data_dir / "drill.log")
+    return Scratch(data_dir, load_settings(environ=environment), environment, lab, data_dir / "drill.log")
 
 
 async def _check_empty(url: str) -> None:

@@ -29,7 +29,7 @@ ORDER BY failures >= :degraded, wake_at LIMIT :room FOR NO KEY UPDATE SKIP LOCKE
 
 -- name: claim
 -- The fairest of what is due: accounts in turn, within each its endpoints in turn, and never more to one endpoint than
--- it bears. Claiming pushes `due_at` forward: that is the lease.
+-- it bears, nor than `each`. Claiming pushes `due_at` forward: that is the lease.
 WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 busy AS MATERIALIZED (
     SELECT deliveries.endpoint_id, deliveries.account_id, count(*) AS tries
@@ -37,7 +37,7 @@ busy AS MATERIALIZED (
 ),
 ready AS MATERIALIZED (
     SELECT endpoint.id, endpoint.account_id, endpoint.failures, coalesce(busy.tries, 0) AS in_flight,
-           greatest(0, CASE WHEN endpoint.failures >= :degraded THEN 1 ELSE endpoint.concurrency END
+           greatest(0, CASE WHEN endpoint.failures >= :degraded THEN 1 ELSE least(endpoint.concurrency, :each) END
                        - coalesce(busy.tries, 0)) AS free
     FROM webhook_endpoints AS endpoint LEFT JOIN busy ON busy.endpoint_id = endpoint.id
     WHERE endpoint.id = ANY(:endpoint_ids::uuid[])

@@ -26,6 +26,12 @@ UPDATE sessions SET seen_at = clock_now() WHERE digest = :digest;
 -- Signed out.
 DELETE FROM sessions WHERE digest = :digest;
 
+-- name: ended_sessions
+-- Which of these sessions are over.
+SELECT wanted.digest FROM unnest(:digests::bytea[]) AS wanted (digest)
+LEFT JOIN sessions ON sessions.digest = wanted.digest AND sessions.expires_at > clock_now()
+WHERE sessions.digest IS NULL;
+
 -- name: insert_ticket$
 -- A new ticket, until when it opens something.
 INSERT INTO session_tickets (digest, key_id, admin_key_id, expires_at)
