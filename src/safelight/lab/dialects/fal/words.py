@@ -61,8 +61,8 @@ _MODEL_FAULTS = {
 
 REFUSALS = {
     "invalid_request": (
-        Way("validation", refusal(_model_error("value_error.missing", "field required"))),
-        Way("bad_request", refusal(_request_error("bad_request", 400))),
+        Way("missing_field", refusal(_model_error("value_error.missing", "field required"))),
+        Way("bad_call", refusal(_request_error("bad_request", 400))),
     ),
     "content_blocked": (
         Way("policy", refusal(_model_error("content_policy_violation", "flagged by a content checker"))),
