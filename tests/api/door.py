@@ -17,6 +17,7 @@ import uvicorn
 
 from safelight.api.app import create_app
 from safelight.api.parts import ApiParts
+from safelight.api.wire import BoundedProtocol
 from safelight.db import accounts, ledger
 from safelight.db.database import Database
 from safelight.domain.ids import new_id
@@ -165,7 +166,9 @@ async def running_door(parts: ApiParts) -> AsyncIterator[Door]:
     """The application of these parts on a free port."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     app = create_app(parts)
-    server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
+    server = _Server(
+        uvicorn.Config(app, http=BoundedProtocol, log_level="error", access_log=False, lifespan="off")
+    )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     await server.is_up.wait()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"

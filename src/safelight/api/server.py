@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import uvicorn
 from fastapi import FastAPI
 
+from safelight.api.wire import BoundedProtocol
 from safelight.errors import ConfigurationError
 from safelight.settings import Settings
 
@@ -57,7 +58,8 @@ async def running_api(app: FastAPI, settings: Settings, listener: socket.socket)
     server = _Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            http=BoundedProtocol,
+            log_level="error",  # what it warns of, an unreadable request, is in our own log
             access_log=False,
             lifespan="off",
             server_header=False,

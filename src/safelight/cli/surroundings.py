@@ -111,7 +111,11 @@ def _public_url(settings: Settings, *, has_strangers: bool) -> Iterator[_Told]:
     if not has_strangers:
         return
     if settings.public_url is None:
-        yield _Told("public_url", "is not set: no provider calls back, and polling carries everything", True)
+        yield _Told(
+            "public_url",
+            "is not set: only `serve` knows an address to be called at; elsewhere polling carries everything",
+            True,
+        )
         return
     url = URL(settings.public_url)
     if _is_inside(url.host or ""):
