@@ -243,11 +243,13 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
             await _make_first_account(graph)
             await _make_first_admin_key(graph)
             app = create_app(graph.api_parts(revision))
-            async with _running_worker(graph), running_api(app, placed, listener):
-                url = url_of(placed, listener)
-                with _told_address(settings, url):
+            url = url_of(placed, listener)
+            # Before the door opens: once it is open, a database that dies must not end the service.
+            studio = await _studio_line(graph, placed.public_url or url)
+            with _told_address(settings, url):
+                async with _running_worker(graph), running_api(app, placed, listener):
                     announce(f"safelight is ready at {url}")
-                    announce(await _studio_line(graph, placed.public_url or url))
+                    announce(studio)
                     await stop.wait()
 
 

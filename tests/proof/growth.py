@@ -42,6 +42,10 @@ async def run(size: Size, seed: int) -> LayerReport:
     return report
 
 
+STAND_INS = {"tasks_pkey": "tasks_to_copy"}
+"""An index of the few open rows, which may be gone through in place of the key where that is shorter."""
+
+
 async def _grown(server: Server, tasks: int) -> Grown:
     url = await server.clone()
     settings = {**SESSION, "statement_timeout": PATIENCE, "maintenance_work_mem": "256MB"}
@@ -64,7 +68,7 @@ async def _plans(connection: asyncpg.Connection, grown: Grown, report: LayerRepo
                 await connection.execute("DEALLOCATE kept; RESET plan_cache_mode")
             if plan.read_whole:
                 report.failures.append(f"{name} reads {sorted(plan.read_whole)} whole")
-            if missing := intended - plan.indexes:
+            if missing := {name for name in intended if not plan.indexes & {name, STAND_INS.get(name)}}:
                 report.failures.append(f"{name} does not go by {sorted(missing)} but {sorted(plan.indexes)}")
     report.figures["statements"] = len(INTENDED)
 

@@ -135,8 +135,8 @@ TIDIED: Moves = dict.fromkeys(WAITING, frozenset({State.FAILED}))
 
 
 def resumed(shape: str, fate: Fate) -> Moves:
-    """A submit that was claimed long ago goes out at last, or comes too late."""
-    late = after_answer(shape, fate) | {State.RETRYING, State.UNCERTAIN}
+    """A submit that was claimed long ago goes out at last, or comes too late; its customer may have canceled since."""
+    late = after_answer(shape, fate) | {State.RETRYING, State.UNCERTAIN, State.CANCELED}
     return dict.fromkeys(AFLOAT, late)
 
 
