@@ -71,7 +71,7 @@ REFUSALS = {
     ),
     "rate_limited": (
         Way("seconds", _told(429, "rate_limit_exceeded", "Too many requests", **{"Retry-After": "2"})),
-        Way("date", lambda: _told(429, "rate_limit_exceeded", "Slow down", **{"Retry-After": http_date(3)})),
+        Way("date", lambda: _told(429, "rate_limit_exceeded", "Slow down", **{"Retry-After": http_date()})),
         _no("none", 429, "rate_limit_exceeded", "Too many requests"),
     ),
     "concurrency_limited": (

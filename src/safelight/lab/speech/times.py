@@ -6,9 +6,15 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 
-def http_date(in_s: float) -> str:
-    """A moment from now, as the header Retry-After has it."""
-    return format_datetime(datetime.now(UTC) + timedelta(seconds=in_s), usegmt=True)
+DATE_IN_S = 60.0
+"""How far ahead a date of ours lies: so far that no busy machine reads it when it is past."""
+
+
+def http_date(in_s: float = DATE_IN_S) -> str:
+    """A moment from now as the header Retry-After has it: whole seconds, rounded up, for nobody may come sooner."""
+    moment = datetime.now(UTC) + timedelta(seconds=in_s)
+    whole = moment.replace(microsecond=0)
+    return format_datetime(whole if whole == moment else whole + timedelta(seconds=1), usegmt=True)
 
 
 def iso_time(at: float | None) -> str | None:

@@ -129,7 +129,7 @@ REFUSALS = {
     "rate_limited": (
         Way("seconds", _limited({"retry-after": str(RETRY_S)})),
         Way("ms", _limited({"retry-after-ms": "250"})),
-        Way("date", lambda: _limited({"retry-after": http_date(RETRY_S)})),
+        Way("date", lambda: _limited({"retry-after": http_date()})),
         Way("none", _limited({})),
     ),
     "upstream_fault": (
