@@ -14,6 +14,8 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.acceptance.installed import Installed
 from tests.places import new_data_dir
+from tests.web.console import first_operator, new_console
+from tests.web.desk import Desk, bearer
 from tests.web.studio import Customer, Studio, Witness, new_customer, new_studio
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -76,3 +78,25 @@ async def lab(service: Installed) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
         async with session.post("/lab/knobs", json={"reset": True}) as answer:
             assert answer.status == 200
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def console(service: Installed, browser: Browser, witness: Witness) -> AsyncIterator[Studio]:
+    """A tab in which the first operator is signed in."""
+    tab = await new_console(browser, witness, service, first_operator(service))
+    yield tab
+    await tab.context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def operator(service: Installed) -> AsyncIterator[aiohttp.ClientSession]:
+    """The operator's door, past the page."""
+    headers = bearer(first_operator(service).key)
+    async with aiohttp.ClientSession(service.url, headers=headers) as session:
+        yield session
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(service: Installed, operator: aiohttp.ClientSession, lab: aiohttp.ClientSession) -> Desk:
+    """What puts tasks before the operator."""
+    return Desk(service, operator, lab)

@@ -27,7 +27,9 @@ from tests.acceptance.installed import Installed
 SCREENSHOTS = Path(__file__).with_name("screenshots")
 AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 READY_MS = 180_000
-expect.set_options(timeout=60_000)  # patience, not a claim: machines that build are busy
+PATIENCE_MS = 60_000
+"""No claim: machines that build are busy."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ async def new_customer(service: Installed, *, granted: int = 100) -> Customer:
 async def new_studio(browser: Browser, witness: Witness, **options: Any) -> Studio:
     """A browser of its own, with one tab."""
     context = await browser.new_context(locale="en-GB", viewport={"width": 1360, "height": 860}, **options)
+    context.set_default_timeout(PATIENCE_MS)
     return await new_tab(context, witness)
 
 

@@ -9,9 +9,19 @@ from typing import Any, Literal
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Route, expect
+from playwright.async_api import Browser, Locator, expect
 
 from tests.acceptance.installed import Installed
+from tests.web.console import (
+    answers_lost,
+    begin_decision,
+    confirm,
+    enter,
+    first_operator,
+    sign_in,
+    told_state,
+)
+from tests.web.desk import Desk, bearer, submit
 from tests.web.studio import READY_MS, Customer, Studio, Witness, new_customer, new_studio
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -19,33 +29,14 @@ Scheme = Literal["dark", "light"]
 ROOMS = (
     "overview", "reviews", "tasks", "reconciliations", "findings", "notices", "accounts", "webhooks", "audit",
 )  # fmt: skip
-HANGING_S = 5_000
-"""Longer than any task may run: the lab accepts, and nothing comes of it."""
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def console(service: Installed, browser: Browser, witness: Witness) -> AsyncIterator[Studio]:
-    """A tab in which an operator is signed in."""
-    tab = await new_studio(browser, witness)
-    await _sign_in(tab, service)
-    yield tab
-    await tab.context.close()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def operator(service: Installed) -> AsyncIterator[aiohttp.ClientSession]:
-    """The operator's door, past the page."""
-    headers = {"Authorization": f"Bearer {_admin_key(service)}"}
-    async with aiohttp.ClientSession(service.url, headers=headers) as session:
-        yield session
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def made(service: Installed) -> tuple[Customer, str]:
     """A customer with a task that is ready, and its id."""
     customer = await new_customer(service)
-    task_id = await _submit(service, customer, "a red shoe on white")
-    headers = _bearer(customer)
+    task_id = await submit(service, customer, "a red shoe on white")
+    headers = bearer(customer.key)
     async with (
         aiohttp.ClientSession(service.url, headers=headers) as session,
         asyncio.timeout(READY_MS / 1_000),
@@ -60,27 +51,6 @@ async def _status(session: aiohttp.ClientSession, task_id: str) -> str:
         return str((await answer.json())["status"])
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def waiting(
-    service: Installed, customer: Customer, operator: aiohttp.ClientSession, lab: aiohttp.ClientSession
-) -> str:
-    """A task that waits for a person."""
-    # Past its deadline a task is canceled upstream; where that fails too, only a person can settle it.
-    knobs = {"latency_s": [HANGING_S, HANGING_S], "gateway": {"where": "cancel", "how": "empty_500"}}
-    async with lab.post("/lab/knobs", json=knobs) as answer:
-        assert answer.status == 200, await answer.text()
-    await _submit(service, customer, "a shoe that nobody finishes")
-    for _ in range(40):
-        await asyncio.sleep(1.5)  # the worker looks at what has come due
-        async with operator.get("/admin/reviews") as answer:
-            rows = (await answer.json())["data"]
-        found = [row["id"] for row in rows if row["account_id"] == customer.account_id]
-        if found:
-            return str(found[0])
-        await service.pass_time(120)
-    raise AssertionError("the task never came to review")
-
-
 async def test_an_operator_signs_in_by_the_admin_key_alone(
     service: Installed, browser: Browser, customer: Customer, witness: Witness
 ) -> None:
@@ -90,7 +60,7 @@ async def test_an_operator_signs_in_by_the_admin_key_alone(
     await page.get_by_label("Admin key").fill(customer.key)
     await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("alert")).to_contain_text("This key is not valid.")
-    await _sign_in(tab, service)
+    await sign_in(tab, service, first_operator(service))
     await page.reload()
     await expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     (cookie,) = await tab.context.cookies()
@@ -120,33 +90,25 @@ async def test_every_room_shows_what_is_there(
         "webhooks": page.get_by_role("heading", name="Endpoints"),
     }
     for room, there in shown.items():
-        await _enter(console, room)
+        await enter(console, room)
         await expect(there).to_be_visible()
         await console.shoot(f"console-{room.split('/')[0]}{'-one' if '/' in room else ''}")
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 async def test_a_decision_says_what_it_does_to_money_before_it_is_made(
-    console: Studio, waiting: str, operator: aiohttp.ClientSession
+    console: Studio, customer: Customer, desk: Desk
 ) -> None:
-    page = console.page
-    await _enter(console, "reviews")
-    row = page.get_by_role("row").filter(has=page.locator(f"a[href='#/tasks/{waiting}']"))
-    await row.get_by_role("button", name="Decide").click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Resubmit").check()
-    await expect(dialog.get_by_role("button", name="Continue")).to_be_disabled()  # it needs a note
+    waiting = await desk.unfinished(customer, "a shoe that nobody finishes")
+    dialog = await begin_decision(console, waiting)
     await dialog.get_by_label("Fail and release").check()
     await dialog.get_by_label("Reason").select_option("operator_decision")
     await dialog.get_by_label("Note").fill("nobody finishes it")
     await console.shoot("console-decision")
     assert await console.serious_faults() == []
-    await dialog.get_by_role("button", name="Continue").click()
-    await expect(dialog.locator("[data-money]")).to_contain_text("all 1 credits go back to the customer")
-    await dialog.get_by_role("button", name="Yes, do it").click()
-    await expect(page.get_by_text("Decided. The task is now: failed.")).to_be_visible()
-    async with operator.get(f"/admin/tasks/{waiting}") as answer:
-        task = await answer.json()
+    await confirm(dialog, "all 1 credits go back to the customer")
+    await told_state(console, "failed")
+    task = await desk.task(waiting)
     (decision,) = task["decisions"]
     assert (task["state"], task["captured"], task["released"]) == ("failed", 0, 1)
     assert (decision["decision"], decision["note"]) == ("fail_and_release", "nobody finishes it")
@@ -156,37 +118,29 @@ async def test_a_grant_whose_answer_was_lost_is_made_once(
     console: Studio, customer: Customer, operator: aiohttp.ClientSession
 ) -> None:
     page = console.page
-    lost: list[str] = []
-
-    async def lose_answer(route: Route) -> None:
-        answer = await route.fetch()
-        lost.append(str(answer.status))
-        await route.abort()
-
-    await page.route("**/grants", lose_answer)
-    await _enter(console, f"accounts/{customer.account_id}")
-    await page.get_by_role("button", name="Grant credits").click()
-    await page.get_by_role("textbox", name="Credits").fill("40")
-    await page.get_by_role("textbox", name="Reason").fill("for patience")
-    await page.get_by_role("button", name="Continue").click()
-    await expect(page.locator("[data-money]")).to_contain_text("40 credits are added")
-    await page.get_by_role("button", name="Yes, do it").click()
-    await expect(page.get_by_role("alert")).to_contain_text("An earlier grant was not answered.")
-    await page.unroute("**/grants")
+    await enter(console, f"accounts/{customer.account_id}")
+    async with answers_lost(page, "**/grants") as lost:
+        await page.get_by_role("button", name="Grant credits").click()
+        await page.get_by_role("textbox", name="Credits").fill("40")
+        await page.get_by_role("textbox", name="Reason").fill("for patience")
+        await page.get_by_role("button", name="Continue").click()
+        await expect(page.locator("[data-money]")).to_contain_text("40 credits are added")
+        await page.get_by_role("button", name="Yes, do it").click()
+        await expect(page.get_by_role("alert")).to_contain_text("An earlier grant was not answered.")
     await page.reload()
     await page.get_by_role("button", name="Send again").click()
     await page.get_by_role("button", name="Yes, do it").click()
     await expect(page.get_by_text("Done. 140 credits are available now.")).to_be_visible()
     async with operator.get(f"/admin/accounts/{customer.account_id}/entries") as answer:
         grants = [entry["available_delta"] for entry in (await answer.json())["data"]]
-    assert (lost, grants) == (["201"], [40, 100])
+    assert (lost, grants) == ([201], [40, 100])
 
 
 async def test_a_new_key_is_shown_once_and_a_revoked_one_is_refused(
     console: Studio, customer: Customer, service: Installed
 ) -> None:
     page = console.page
-    await _enter(console, f"accounts/{customer.account_id}")
+    await enter(console, f"accounts/{customer.account_id}")
     await page.get_by_role("button", name="New key").click()
     await page.get_by_label("Name, for people").fill("of the shop")
     await page.get_by_role("dialog").get_by_role("button", name="New key").click()
@@ -231,14 +185,14 @@ async def test_axe_finds_nothing_serious_on_a_desk_and_a_phone(
     console = await new_studio(browser, witness, color_scheme=scheme, reduced_motion="reduce")
     page = console.page
     await page.add_init_script(f"localStorage.setItem('safelight.language', '{tag[:2]}')")
-    await _sign_in(console, service)
+    await sign_in(console, service, first_operator(service))
     await expect(page.locator("html")).to_have_attribute("lang", tag)
     for room in (*ROOMS, f"tasks/{task_id}", f"accounts/{customer.account_id}"):
-        await _enter(console, room)
+        await enter(console, room)
         assert await console.serious_faults() == [], room
     await page.set_viewport_size({"width": 360, "height": 740})
     for room in ("overview", "tasks", f"tasks/{task_id}", f"accounts/{customer.account_id}"):
-        await _enter(console, room)
+        await enter(console, room)
         overhang = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert await page.evaluate(overhang) <= 0, room
         await console.shoot(f"console-phone-{room.split('/')[0]}{'-one' if '/' in room else ''}-{scheme}")
@@ -246,44 +200,8 @@ async def test_axe_finds_nothing_serious_on_a_desk_and_a_phone(
     await console.context.close()
 
 
-async def _sign_in(tab: Studio, service: Installed) -> None:
-    await tab.page.goto(f"{service.url}/console")
-    await tab.page.locator("input[type=password]").fill(_admin_key(service))
-    await tab.page.locator("button[type=submit]").click()
-    await expect(tab.page.locator("main h1")).to_be_visible()
-
-
-async def _enter(console: Studio, room: str) -> None:
-    """Go to a room, until it has looked for everything that it shows."""
-    await console.page.evaluate("room => { location.hash = `#/${room}` }", room)
-    await expect(
-        console.page.locator(f"nav a[href='#/{room.partition('/')[0]}'][aria-current]")
-    ).to_be_attached()
-    await expect(console.page.locator("main h1")).to_be_visible()
-    await expect(console.page.locator("main [data-looking]")).to_have_count(0)
-
-
-def _admin_key(service: Installed) -> str:
-    return (service.data_dir / "admin_key").read_text().strip()
-
-
-def _bearer(customer: Customer) -> dict[str, str]:
-    return {"Authorization": f"Bearer {customer.key}"}
-
-
-async def _submit(service: Installed, customer: Customer, prompt: str) -> str:
-    headers = {**_bearer(customer), "Idempotency-Key": prompt.replace(" ", "-")}
-    body = {"prompt": prompt, "model": "lab-callback"}
-    async with (
-        aiohttp.ClientSession(service.url) as session,
-        session.post("/v1/tasks", json=body, headers=headers) as answer,
-    ):
-        assert answer.status == 202, await answer.text()
-        return str((await answer.json())["id"])
-
-
 async def _status_with(service: Installed, key: str) -> int:
-    headers = {"Authorization": f"Bearer {key}"}
+    headers = bearer(key)
     async with (
         aiohttp.ClientSession(service.url) as session,
         session.get("/v1/balance", headers=headers) as answer,
