@@ -14,6 +14,7 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.acceptance.installed import Installed
 from tests.places import new_data_dir
+from tests.receiver import Receiver, running_receiver
 from tests.web.console import first_operator, new_console
 from tests.web.desk import Desk, bearer
 from tests.web.studio import Customer, Studio, Witness, new_customer, new_studio
@@ -23,9 +24,17 @@ KNOBS = {"latency_s": [0.3, 0.8]}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def service() -> AsyncIterator[Installed]:
-    """A running installation with its lab."""
+async def receiver() -> AsyncIterator[Receiver]:
+    """A customer's place for webhooks, on this machine."""
+    async with running_receiver() as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def service(receiver: Receiver) -> AsyncIterator[Installed]:
+    """A running installation with its lab; of all private addresses its customers may name the receiver's."""
     made = Installed(new_data_dir(), knobs=KNOBS)
+    (made.data_dir / "safelight.toml").write_text(f'allowed_origins = ["{receiver.origin}"]\n')
     await made.start()
     yield made
     await made.stop()

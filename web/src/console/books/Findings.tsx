@@ -96,8 +96,10 @@ function Resolve({ finding, onClose, onResolved }: ResolveProps) {
     event.preventDefault()
     if (await send({ note: note.trim() })) onResolved()
   }
+  // After a fault the list may be old: somebody was faster, or it was resolved without an answer.
+  const close = fault ? onResolved : onClose
   return (
-    <Dialog title={words.findings.resolveTitle} isFirm={isBusy} onClose={onClose}>
+    <Dialog title={words.findings.resolveTitle} isFirm={isBusy} onClose={close}>
       <form onSubmit={(event) => void submit(event)}>
         <Stack>
           <div>
@@ -118,7 +120,7 @@ function Resolve({ finding, onClose, onResolved }: ResolveProps) {
           </Alert>
           <Fault fault={fault} uncertain={isUncertain ? words.decide.uncertain : undefined} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose} disabled={isBusy}>
+            <Button variant="default" onClick={close} disabled={isBusy}>
               {words.decide.cancel}
             </Button>
             <Button type="submit" loading={isBusy} disabled={!note.trim()}>

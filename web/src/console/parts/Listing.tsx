@@ -115,8 +115,10 @@ export function Standing({ known, missing }: StandingProps) {
 export function Fault({ fault, uncertain }: { fault: unknown; uncertain?: string | undefined }) {
   const words = useShared().problem
   if (!fault) return null
-  const text = uncertain ?? (fault instanceof Problem ? words.other(fault.detail) : words.unreachable)
   const fields = fault instanceof Problem && !uncertain ? fault.fields : []
+  // The detail of such a problem says the first of its fields once more.
+  const detail = fault instanceof Problem && fields.length === 0 ? words.other(fault.detail) : ""
+  const text = uncertain ?? (fault instanceof Problem ? detail : words.unreachable)
   return (
     <Alert color="lamp" variant="light" role="alert" my="sm" icon={<Icon name="alert" />}>
       {text}
