@@ -33,9 +33,11 @@ def first_operator(service: Installed) -> Operator:
     return Operator((service.data_dir / "admin_key").read_text().strip())
 
 
-async def new_console(browser: Browser, witness: Witness, service: Installed, operator: Operator) -> Studio:
+async def new_console(
+    browser: Browser, witness: Witness, service: Installed, operator: Operator, **options: Any
+) -> Studio:
     """A browser of its own, in which the operator is signed in."""
-    tab = await new_studio(browser, witness)
+    tab = await new_studio(browser, witness, **options)
     await sign_in(tab, service, operator)
     return tab
 

@@ -123,7 +123,8 @@ async def test_of_two_operators_the_second_is_told_and_nothing_happens_twice(
     second_operator: Operator,
 ) -> None:
     task_id = await desk.unfinished(customer, "a shoe under two pairs of eyes")
-    other = await new_console(browser, witness, service, second_operator)
+    other = await new_console(browser, witness, service, second_operator, color_scheme="dark")
+    await other.page.set_viewport_size({"width": 390, "height": 844})  # at night, on a phone
     first, second = await begin_decision(console, task_id), await begin_decision(other, task_id)
     async with as_it_was(other.page, await desk.task(task_id)):
         await first.get_by_label("Fail and release").check()
@@ -132,11 +133,12 @@ async def test_of_two_operators_the_second_is_told_and_nothing_happens_twice(
         await second.get_by_label("Resubmit").check()
         await second.get_by_label("Reason").select_option("risk_accepted")
         await second.get_by_label("Note").fill("the customer cannot wait")
+        await other.shoot("console-phone-resubmit-dark")
         await confirm(second, "1 credits stay held")
         by = first_operator(service).name
         told = f"{by} has decided this already (fail_and_release); the task is now failed."
         await expect(second.get_by_role("alert")).to_contain_text(told)
-        await other.shoot("console-decided-already")
+        await other.shoot("console-phone-decided-already-dark")
         assert await other.serious_faults() == []
     await second.get_by_role("button", name="Back").click()
     moved = "The task has moved on since you looked. Here is how it stands now."
