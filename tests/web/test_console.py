@@ -159,12 +159,14 @@ async def test_a_new_key_is_shown_once_and_a_revoked_one_is_refused(
 
 async def test_rooms_and_tasks_are_found_by_keyboard(console: Studio, made: tuple[Customer, str]) -> None:
     page, (_, task_id) = console.page, made
+    asked = page.get_by_role("combobox", name="A page, or the id")
     await page.keyboard.press("Control+k")
+    await expect(asked).to_be_focused()
     await page.keyboard.type("audit")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Audit log", level=1)).to_be_visible()
     await page.keyboard.press("Control+k")
-    await expect(page.get_by_role("combobox", name="A page, or the id")).to_be_focused()
+    await expect(asked).to_be_focused()
     await page.keyboard.type(task_id)
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("a red shoe on white")).to_be_visible()
