@@ -115,14 +115,14 @@ export function Standing({ known, missing }: StandingProps) {
 export function Fault({ fault, uncertain }: { fault: unknown; uncertain?: string | undefined }) {
   const words = useShared().problem
   if (!fault) return null
+  const text = uncertain ?? (fault instanceof Problem ? words.other(fault.detail) : words.unreachable)
+  // Where fields are named, the detail only says the first of them once more.
   const fields = fault instanceof Problem && !uncertain ? fault.fields : []
-  // The detail of such a problem says the first of its fields once more.
-  const detail = fault instanceof Problem && fields.length === 0 ? words.other(fault.detail) : ""
-  const text = uncertain ?? (fault instanceof Problem ? detail : words.unreachable)
   return (
     <Alert color="lamp" variant="light" role="alert" my="sm" icon={<Icon name="alert" />}>
-      {text}
-      {fields.length > 0 && (
+      {fields.length === 0 ? (
+        text
+      ) : (
         <ul className={classes.faults}>
           {fields.map(({ field, message }) => (
             <li key={field}>
