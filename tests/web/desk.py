@@ -119,7 +119,8 @@ class Desk:
     async def _to_review(self, task_id: str) -> str:
         """Past its deadline no look helps: it waits for a person, and the provider is well again."""
         await self.service.pass_time(PAST_DEADLINE_S)
-        await self.service.wait_for_ends([task_id])
+        async with asyncio.timeout(READY_MS / 1_000):
+            await self.service.wait_for_ends([task_id])
         assert (await self.task(task_id))["state"] == "review"
         await self.turn({})
         return task_id
