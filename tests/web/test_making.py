@@ -105,7 +105,7 @@ async def test_an_edit_changes_only_where_the_mask_was_painted(
     await expect(page.get_by_alt_text("Picture 1")).to_be_visible()
     await page.get_by_role("button", name="Paint where it may change").click()
     area = page.get_by_role("application", name="Painting area")
-    await expect(area).to_be_visible()
+    await area.hover()  # it waits until the dialog has come to rest
     box = await area.bounding_box()
     assert box is not None
     await page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.5)
