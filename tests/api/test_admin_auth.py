@@ -32,6 +32,7 @@ ROUTES = [
     ("GET", "/admin/audit"),
     ("GET", "/admin/accounts"),
     ("POST", "/admin/accounts"),
+    ("GET", "/admin/accounts/{id}"),
     ("POST", "/admin/accounts/{id}/grants"),
     ("GET", "/admin/accounts/{id}/entries"),
     ("GET", "/admin/accounts/{id}/keys"),

@@ -124,6 +124,12 @@ async def accounts(connection: Connection, *, after: UUID | None = None, limit: 
     return _plain(await _sql.list_accounts_after.rows(connection, after=after, room=limit))
 
 
+async def account(connection: Connection, account_id: UUID) -> Row | None:
+    """An account with its balance, and how many endpoints and keys it has; None if there is no such account."""
+    row = await _sql.read_account.row(connection, id=account_id)
+    return dict(row) if row else None
+
+
 def _plain(rows: Sequence[asyncpg.Record]) -> list[Row]:
     found = [dict(row) for row in rows]
     for row in found:

@@ -265,6 +265,12 @@ export interface AccountRow {
   created_at: string
 }
 
+export interface WholeAccount extends AccountRow {
+  endpoints_enabled: number
+  endpoints_disabled: number
+  keys_active: number
+}
+
 export interface KeyRow {
   id: string
   name: string

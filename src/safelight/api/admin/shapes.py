@@ -113,6 +113,20 @@ class FindingResolved(BaseModel):
     resolved_by: str
 
 
+class OneAccount(BaseModel):
+    """An account with its balance; endpoints that were deleted and keys that were revoked do not count."""
+
+    id: UUID
+    name: str
+    available: int
+    held: int
+    open_tasks: int
+    created_at: datetime
+    endpoints_enabled: int
+    endpoints_disabled: int
+    keys_active: int
+
+
 class AccountMade(BaseModel):
     """The new account."""
 
@@ -136,6 +150,5 @@ class KeyMade(BaseModel):
 
 ADMIN_SHAPES: tuple[type[BaseModel], ...] = (
     DecisionBody, ResolveBody, AccountBody, GrantBody, KeyBody, DecisionMade, AdminPage, WholeTask, AdminFigures,
-    FindingResolved,
-    AccountMade, Granted, KeyMade,
+    FindingResolved, OneAccount, AccountMade, Granted, KeyMade,
 )  # fmt: skip

@@ -128,3 +128,18 @@ ORDER BY id DESC LIMIT :room;
 -- Accounts with their balances, oldest first, after `after`.
 SELECT id, name, available, held, open_tasks, created_at FROM accounts
 WHERE id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT :room;
+
+-- name: read_account^
+-- One account with its balance, and what it has: endpoints that are not deleted, keys that are not revoked.
+SELECT accounts.id, name, available, held, open_tasks, created_at, endpoints.enabled AS endpoints_enabled,
+       endpoints.disabled AS endpoints_disabled, keys.active AS keys_active
+FROM accounts
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE disabled_at IS NULL) AS enabled,
+           count(*) FILTER (WHERE disabled_at IS NOT NULL) AS disabled
+    FROM webhook_endpoints WHERE account_id = accounts.id AND deleted_at IS NULL
+) AS endpoints
+CROSS JOIN LATERAL (
+    SELECT count(*) AS active FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL
+) AS keys
+WHERE accounts.id = :id;
