@@ -96,6 +96,7 @@ function useNameOf(task: WholeTask): (id: string) => string {
 
 function Assets({ rows }: { rows: readonly AssetRow[] }) {
   const words = useWords()
+  const areSomeGone = rows.some((row) => row.doomed_at)
   return (
     <Table
       name={words.task.assets}
@@ -109,7 +110,9 @@ function Assets({ rows }: { rows: readonly AssetRow[] }) {
         { title: words.columns.size, show: (row) => <Count of={row.size_bytes} />, isNumber: true },
         { title: words.columns.sha256, show: (row) => <Hash of={row.sha256} /> },
         { title: words.columns.made, show: (row) => <Moment at={row.created_at} /> },
-        { title: words.columns.deleted, show: (row) => <Moment at={row.doomed_at} /> },
+        ...(areSomeGone
+          ? [{ title: words.columns.deleted, show: (row: AssetRow) => <Moment at={row.doomed_at} /> }]
+          : []),
       ]}
     />
   )
