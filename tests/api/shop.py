@@ -75,7 +75,7 @@ class Shop:
         finally:
             await worker.stop()
 
-    async def until(self, condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], Any], timeout_s: float = 60.0) -> None:
         """Wait until a condition holds."""
         async with asyncio.timeout(timeout_s):
             while not condition():  # noqa: ASYNC110 - what is looked at sends no event
