@@ -83,7 +83,7 @@ async def test_an_operator_sees_what_was_delivered_and_what_it_started_from(show
     viewing = await showing.view()
     assert viewing.status == 201
     assert viewing.json["task_id"] == showing.task_id
-    assert set(viewing.json["pictures"]) == {asset["id"], shoe["id"], mask["id"]}
+    assert viewing.json["pictures"] == [asset["id"], shoe["id"], mask["id"]]
     number = viewing.json["id"]
     delivered = await showing.read(asset["id"], number)
     assert (delivered.status, len(delivered.body)) == (200, asset["size_bytes"])

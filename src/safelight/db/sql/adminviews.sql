@@ -81,15 +81,19 @@ WHERE tasks.id = :id ORDER BY input.position;
 
 -- name: pictures_of_task
 -- Those of its pictures that can still be shown, and where their bytes lie: first what was delivered, then its inputs.
-SELECT id, account_id, store_key, content_type, bytes AS size_bytes, sha256, false AS is_input
-FROM assets WHERE task_id = :id AND doomed_at IS NULL
-UNION ALL
-SELECT uploads.id, uploads.account_id, store_key, content_type, bytes, sha256, true
-FROM tasks
-JOIN uploads ON uploads.account_id = tasks.account_id
-    AND (uploads.id = ANY(tasks.images) OR uploads.id = tasks.mask)
-WHERE tasks.id = :id AND uploads.doomed_at IS NULL
-ORDER BY is_input, id;
+SELECT id, account_id, store_key, content_type, size_bytes, sha256, is_input
+FROM (
+    SELECT id, account_id, store_key, content_type, bytes AS size_bytes, sha256, false AS is_input, position
+    FROM assets WHERE task_id = :id AND doomed_at IS NULL
+    UNION ALL
+    SELECT uploads.id, uploads.account_id, store_key, content_type, bytes, sha256, true,
+           array_position(tasks.images, uploads.id)
+    FROM tasks
+    JOIN uploads ON uploads.account_id = tasks.account_id
+        AND (uploads.id = ANY(tasks.images) OR uploads.id = tasks.mask)
+    WHERE tasks.id = :id AND uploads.doomed_at IS NULL
+) AS picture
+ORDER BY is_input, position NULLS LAST;
 
 -- name: decisions_of_task
 -- What people decided about it.
