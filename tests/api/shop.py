@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -100,6 +101,7 @@ async def running_shop(server: Server, **settings: Any) -> AsyncIterator[Shop]:
     data_dir = new_data_dir()
     place = Settings(data_dir=data_dir, port=0)
     async with contextlib.AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, data_dir, ignore_errors=True)
         listener = await stack.enter_async_context(listening(place))
         url = url_of(place, listener)
         quick = {"poll_interval_s": 0.05, "sweep_interval_s": 0.2, **settings}
