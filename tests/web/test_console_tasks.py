@@ -12,6 +12,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.acceptance.installed import Installed
+from tests.web.console import enter, first_operator, sign_in
+from tests.web.desk import bearer
 from tests.web.studio import READY_MS, Customer, Studio, Witness, new_customer, new_studio, picture_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -30,7 +32,7 @@ class Edit:
 async def edit(service: Installed) -> Edit:
     """An edit that is ready."""
     customer = await new_customer(service)
-    headers = {"Authorization": f"Bearer {customer.key}"}
+    headers = bearer(customer.key)
     async with aiohttp.ClientSession(service.url, headers=headers) as session:
         shoe = picture_file(320, 240)["buffer"]
         upload = await _answer(session, "/v1/uploads", data=shoe, headers={"Content-Type": "image/png"})
@@ -54,7 +56,7 @@ async def test_pictures_are_read_when_an_operator_asks_and_the_audit_log_says_so
     console = await _console(service, browser, witness, scheme, tag[:2])
     page = console.page
     read, before = _requests(page, "/pictures/"), await _viewings(service, edit)
-    await _enter(page, f"tasks/{edit.task_id}")
+    await enter(console, f"tasks/{edit.task_id}")
     section = page.locator("section", has=page.locator("table")).filter(has_text="SHA-256").first
     button = section.get_by_role("button")
     await expect(section.locator("tbody tr")).to_have_count(2)
@@ -74,12 +76,12 @@ async def test_pictures_are_read_when_an_operator_asks_and_the_audit_log_says_so
     await whole.close()
     await page.set_viewport_size({"width": 360, "height": 740})
     overhang = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert await page.evaluate(overhang) <= 0
+    await page.wait_for_function(f"{overhang} <= 0", timeout=READY_MS)  # once it is laid out anew
     await button.scroll_into_view_if_needed()
     await console.shoot(f"console-phone-pictures-{scheme}")
     await button.click()
     await expect(pictures).to_have_count(0)
-    await _enter(page, f"audit/task:{edit.task_id}")
+    await enter(console, f"audit/task:{edit.task_id}")
     await expect(page.get_by_role("cell", name="pictures.view")).to_have_count(before + 1)
     await console.context.close()
 
@@ -90,7 +92,7 @@ async def test_an_account_s_page_asks_for_that_account_alone(
     console = await _console(service, browser, witness, "dark", "en")
     page, account_id = console.page, edit.customer.account_id
     asked = _requests(page, "/admin/accounts")
-    await _enter(page, f"accounts/{account_id}")
+    await enter(console, f"accounts/{account_id}")
     await expect(page.get_by_text("Active keys")).to_be_visible()
     path = f"{service.url}/admin/accounts/{account_id}"
     assert set(asked) == {path, f"{path}/entries", f"{path}/keys"}
@@ -117,28 +119,13 @@ async def _console(
     """A tab in which an operator is signed in."""
     tab = await new_studio(browser, witness, color_scheme=scheme, reduced_motion="reduce")
     await tab.page.add_init_script(f"localStorage.setItem('safelight.language', '{language}')")
-    await tab.page.goto(f"{service.url}/console")
-    await tab.page.locator("input[type=password]").fill(_admin_key(service))
-    await tab.page.locator("button[type=submit]").click()
-    await expect(tab.page.locator("main h1")).to_be_visible()
+    await sign_in(tab, service, first_operator(service))
     return tab
-
-
-async def _enter(page: Page, room: str) -> None:
-    """Go to a room, until it has looked for everything that it shows."""
-    await page.evaluate("room => { location.hash = `#/${room}` }", room)
-    await expect(page.locator(f"nav a[href='#/{room.partition('/')[0]}'][aria-current]")).to_be_attached()
-    await expect(page.locator("main h1")).to_be_visible()
-    await expect(page.locator("main [data-looking]")).to_have_count(0)
-
-
-def _admin_key(service: Installed) -> str:
-    return (service.data_dir / "admin_key").read_text().strip()
 
 
 async def _viewings(service: Installed, edit: Edit) -> int:
     """How many lines of the audit log say that somebody saw the task's pictures."""
-    headers = {"Authorization": f"Bearer {_admin_key(service)}"}
+    headers = bearer(first_operator(service).key)
     async with (
         aiohttp.ClientSession(service.url, headers=headers) as session,
         session.get(f"/admin/audit?object=task:{edit.task_id}") as answer,
