@@ -76,7 +76,9 @@ async def test_pictures_are_read_when_an_operator_asks_and_the_audit_log_says_so
     await whole.close()
     await page.set_viewport_size({"width": 360, "height": 740})
     overhang = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    await page.wait_for_function(f"{overhang} <= 0", timeout=READY_MS)  # once it is laid out anew
+    async with asyncio.timeout(READY_MS / 1_000):
+        while await page.evaluate(overhang) > 0:  # noqa: ASYNC110 - until it is laid out anew
+            await asyncio.sleep(0.1)
     await button.scroll_into_view_if_needed()
     await console.shoot(f"console-phone-pictures-{scheme}")
     await button.click()
