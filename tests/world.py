@@ -224,7 +224,7 @@ class World:
             found: dict[str, Any] = json.loads(await answer.text())
             return found
 
-    async def until_drawn(self, count: int = 1, timeout_s: float = 10.0) -> None:
+    async def until_drawn(self, count: int = 1, timeout_s: float = 60.0) -> None:
         """Wait until the lab has ended so many jobs."""
         async with asyncio.timeout(timeout_s):
             while True:

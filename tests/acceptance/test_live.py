@@ -52,9 +52,9 @@ async def test_a_stream_goes_on_after_the_service_was_killed_and_tells_each_even
 
 
 @pytest.fixture
-def catalogue(service: Installed) -> Path:
+def catalogue(tmp_path: Path) -> Path:
     """A file of products."""
-    path = service.data_dir.parent / f"{service.data_dir.name}-products.csv"
+    path = tmp_path / "products.csv"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["sku", "colour", "product"])

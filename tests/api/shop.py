@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -75,7 +76,7 @@ class Shop:
         finally:
             await worker.stop()
 
-    async def until(self, condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], Any], timeout_s: float = 60.0) -> None:
         """Wait until a condition holds."""
         async with asyncio.timeout(timeout_s):
             while not condition():  # noqa: ASYNC110 - what is looked at sends no event
@@ -100,6 +101,7 @@ async def running_shop(server: Server, **settings: Any) -> AsyncIterator[Shop]:
     data_dir = new_data_dir()
     place = Settings(data_dir=data_dir, port=0)
     async with contextlib.AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, data_dir, ignore_errors=True)
         listener = await stack.enter_async_context(listening(place))
         url = url_of(place, listener)
         quick = {"poll_interval_s": 0.05, "sweep_interval_s": 0.2, **settings}

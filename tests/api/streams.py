@@ -35,7 +35,7 @@ class Stream:
     answer: aiohttp.ClientResponse
     comments: int = 0
 
-    async def next(self, within_s: float = 10.0) -> Frame:
+    async def next(self, within_s: float = 60.0) -> Frame:
         """The next frame that is no comment."""
         async with asyncio.timeout(within_s):
             frame = await self._read()
@@ -45,7 +45,7 @@ class Stream:
     async def take(self, count: int) -> list[Frame]:
         return [await self.next() for _ in range(count)]
 
-    async def rest(self, within_s: float = 10.0) -> list[Frame]:
+    async def rest(self, within_s: float = 60.0) -> list[Frame]:
         """Everything up to the end of the stream."""
         found = []
         async with asyncio.timeout(within_s):
@@ -53,7 +53,7 @@ class Stream:
                 found.append(frame)
         return found
 
-    async def until_comment(self, within_s: float = 10.0) -> None:
+    async def until_comment(self, within_s: float = 60.0) -> None:
         """Read until a sign of life comes."""
         async with asyncio.timeout(within_s):
             while await self.answer.content.readline() != b": \n":

@@ -121,7 +121,7 @@ async def test_two_hundred_are_held_at_once_and_all_get_their_picture(shop: Shop
         asked = [
             asyncio.create_task(client.images.generate(model="lab-callback", **small())) for _ in range(200)
         ]
-        await shop.until(lambda: shop.held == 200, timeout_s=30)
+        await shop.until(lambda: shop.held == 200, timeout_s=120)
         async with shop.working():
             answers = await asyncio.gather(*asked)
     assert [len(answer.data or ()) for answer in answers] == [1] * 200

@@ -30,7 +30,7 @@ def relay_url(command: Command) -> Iterator[str]:
         assert lab.stdout is not None
         yield f"{lab.stdout.readline().removeprefix('lab: ').strip()}/relay"
         lab.send_signal(signal.SIGINT)
-        lab.communicate(timeout=20)
+        lab.communicate(timeout=300)
 
 
 @pytest.fixture

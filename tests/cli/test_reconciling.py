@@ -17,7 +17,7 @@ NOBODY = "http://127.0.0.1:9"
 def ended(command: Command, *words: str) -> Said:
     """Run it as a process of its own: it sets up the logging of its process."""
     process = command.start(*words)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return Said(process.returncode, out, err)
 
 

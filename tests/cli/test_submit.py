@@ -142,7 +142,7 @@ def test_an_interrupted_wait_shows_its_progress_and_says_how_to_resume(
     assert "drawing" in seen
     process.send_signal(signal.SIGINT)
     after = _read_until(terminal, "tasks wait task-1")
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=300)
     os.close(terminal)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in after

@@ -15,7 +15,7 @@ from safelight.db.statements import Connection
 from safelight.errors import StaleAttempt
 
 Verb = Callable[[Connection, Sequence[str]], Awaitable[Sequence[str | Exception]]]
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ async def test_B08_a_callback_whose_answer_nobody_heard_is_sent_again_without_ef
     head = f"POST /callbacks/{NAME}/{token} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(raw)}\r\n"
     lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
     await scene.door.break_off(head.encode() + lines + b"\r\n" + raw)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while await verdicts(scene.world) != ["applied"]:  # noqa: ASYNC110 - the door tells nobody
             await asyncio.sleep(0.02)
     assert await scene.called_back(task_id, (headers, raw)) == 202

@@ -105,7 +105,7 @@ async def test_I12_no_connection_is_held_while_an_upstream_is_asked(scene: Scene
     install(scene.world, Scripted(POLLED, submit_does=submit, poll_does=poll))
     tasks = [await scene.world.submit(POLLED) for _ in range(20)]
     sending = asyncio.create_task(scene.world.dispatch(POLLED))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while inside < 20:  # noqa: ASYNC110 - counted where no event reaches
             await asyncio.sleep(0.01)
     assert pool.get_size() == pool.get_idle_size(), "twenty calls in flight, and not one connection"

@@ -18,7 +18,7 @@ async def enqueue(world: World, *payloads: str) -> None:
         )
 
 
-async def until(is_met: Callable[[], bool], timeout_s: float = 20.0) -> None:
+async def until(is_met: Callable[[], bool], timeout_s: float = 60.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not is_met():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.02)
@@ -99,12 +99,12 @@ async def test_a_stopping_lane_lets_running_jobs_finish_and_takes_no_new_ones(wo
     lane = Lane("probe", world.database, {"probe": handle}, budget=2)
     supervisor = asyncio.create_task(lane.run())
     await enqueue(world, "running")
-    await asyncio.wait_for(is_started.wait(), timeout=20)
+    await asyncio.wait_for(is_started.wait(), timeout=60)
     stopping = asyncio.create_task(lane.stop(10.0))
     await asyncio.sleep(0)
     await enqueue(world, "late")
     may_end.set()
-    await asyncio.wait_for(stopping, timeout=15)
+    await asyncio.wait_for(stopping, timeout=60)
     supervisor.cancel()
     await asyncio.gather(supervisor, return_exceptions=True)
     assert done == ["running"]
@@ -126,7 +126,7 @@ async def test_a_job_that_outlasts_the_drain_is_cut(world: World) -> None:
     lane = Lane("probe", world.database, {"probe": handle}, budget=2)
     supervisor = asyncio.create_task(lane.run())
     await enqueue(world, "endless")
-    await asyncio.wait_for(is_started.wait(), timeout=20)
-    await asyncio.wait_for(lane.stop(0.1), timeout=10)
+    await asyncio.wait_for(is_started.wait(), timeout=60)
+    await asyncio.wait_for(lane.stop(0.1), timeout=60)
     supervisor.cancel()
     await asyncio.gather(supervisor, return_exceptions=True)

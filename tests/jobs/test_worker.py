@@ -24,7 +24,7 @@ async def working(world: World) -> AsyncIterator[None]:
         await worker.stop()
 
 
-async def until_ended(world: World, timeout_s: float = 30.0) -> None:
+async def until_ended(world: World, timeout_s: float = 60.0) -> None:
     async with asyncio.timeout(timeout_s):
         while await world.value("SELECT count(*) FROM tasks WHERE finished_at IS NULL"):  # noqa: ASYNC110 - rows send no event
             await asyncio.sleep(0.05)
@@ -44,7 +44,7 @@ async def test_a_worker_brings_tasks_of_all_three_shapes_to_ready(world: World) 
 async def test_a_worker_deletes_expired_uploads(world: World) -> None:
     await world.graph.uploads.keep(world.account_id, picture())
     await world.pass_time(days=2)
-    async with working(world), asyncio.timeout(10):
+    async with working(world), asyncio.timeout(60):
         while await world.value("SELECT count(*) FROM uploads"):  # noqa: ASYNC110 - rows send no event
             await asyncio.sleep(0.05)
     assert [key async for key, _, _ in world.graph.context.store.keys("uploads/")] == []
@@ -114,12 +114,12 @@ async def test_a_stopping_worker_records_the_answers_of_calls_in_flight(world: W
     task_id = await world.submit()
     worker = world.graph.worker()
     await worker.start()
-    await asyncio.wait_for(is_started.wait(), timeout=20)
+    await asyncio.wait_for(is_started.wait(), timeout=60)
     stopping = asyncio.create_task(worker.stop())
     await asyncio.sleep(0.05)
     assert not stopping.done()
     may_end.set()
-    await asyncio.wait_for(stopping, timeout=20)
+    await asyncio.wait_for(stopping, timeout=60)
     assert await world.state(task_id) is State.RUNNING
 
 

@@ -366,7 +366,7 @@ class Play:
 
     async def _until_drawn(self) -> None:
         """Wait for the jobs that are not to take for ever: the lab writes each end down first."""
-        async with asyncio.timeout(30.0):
+        async with asyncio.timeout(60):
             while await self._undrawn() - self.slow:  # noqa: ASYNC110 - the lab tells only when asked
                 await asyncio.sleep(0.002)
 

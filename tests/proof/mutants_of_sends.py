@@ -221,4 +221,30 @@ OF_SENDS: tuple[Mutant, ...] = (
         ),
         ("tests/lifecycle/test_archive.py::test_a_failing_storage_stops_dispatch_everywhere_and_recovers",),
     ),
+    Mutant(
+        "found-attempts-are-free",
+        "an attempt that a restored service finds upstream is one of those a task may have",
+        (
+            Edit(
+                "db/tasks.py",
+                "return self.sends > self.throttled or self.accepted_at is not None",
+                "return self.sends > self.throttled",
+            ),
+        ),
+        ("tests/lifecycle/test_restored.py::test_attempts_that_are_found_count_as_what_they_were",),
+    ),
+    Mutant(
+        "not-found-here-means-nowhere",
+        "where a restored task may have gone elsewhere, not finding it here proves nothing",
+        (
+            Edit(
+                "lifecycle/uncertain.py",
+                "if not attempt.has_had_its_chance and self._context.routing.may_have_gone_elsewhere(task):",
+                "if False:",
+            ),
+        ),
+        (
+            "tests/lifecycle/test_restored.py::test_where_it_may_have_gone_elsewhere_only_finding_it_proves_anything",
+        ),
+    ),
 )

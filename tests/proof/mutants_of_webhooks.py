@@ -38,4 +38,23 @@ OF_WEBHOOKS: tuple[Mutant, ...] = (
         (Edit(NOTIFY, "        if not letter.secrets:\n", "        if False:\n"),),
         ("tests/field/test_field_webhooks.py::test_K08_without_a_secret_nothing_is_sent_and_it_is_said",),
     ),
+    Mutant(
+        "ended-and-told-to-nobody",
+        "an event is written in the commit that ends its task",
+        (
+            Edit(
+                "db/sql/ledger.sql",
+                "    WHERE EXISTS (SELECT FROM webhook_endpoints AS endpoint\n",
+                "    WHERE false AND EXISTS (SELECT FROM webhook_endpoints AS endpoint\n",
+            ),
+        ),
+        ("tests/lifecycle/test_notify.py::test_a_ready_task_is_told_once_in_its_settlement_s_words",),
+        seen_as="(AssertionError|assert |ValueError: not enough values to unpack)",
+    ),
+    Mutant(
+        "a-refusal-is-taken-for-a-delivery",
+        "only a 2xx means that it was heard",
+        (Edit("domain/webhook.py", "if 200 <= self.status < 300:", "if 200 <= self.status < 500:"),),
+        ("tests/lifecycle/test_notify.py::test_everything_else_is_tried_again",),
+    ),
 )

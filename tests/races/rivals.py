@@ -24,7 +24,7 @@ from safelight.lifecycle.settle import Ending, Settle
 from tests.world import World
 
 PROVIDER = "lab-callback"
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 REPETITIONS = 5
 
 Verb = Callable[["Verbs"], Awaitable[Any]]

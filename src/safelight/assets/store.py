@@ -13,7 +13,8 @@ from safelight.errors import AssetError
 
 _SEGMENT = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 _KEY = re.compile(rf"(?:{_SEGMENT}/){{0,7}}{_SEGMENT}(?:\.[a-z0-9]{{1,8}})?")
-_PREFIX = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]*/?)*")
+_FOLDER = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_PREFIX = re.compile(rf"(?:{_FOLDER}/)*(?:{_FOLDER})?")
 
 
 class AssetStore(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 from safelight.cli.running import USAGE, fail
 
 MAX_ITEMS = 10_000
-_VARIABLE = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{([^{}]+)\}\}")
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
@@ -39,10 +39,11 @@ def fill(template: str, row: Mapping[str, Any], place: str) -> str:
     """The template with every `{{name}}` replaced by the row's value."""
 
     def value_of(found: re.Match[str]) -> str:
-        if found[1] not in row:
+        name = found[1].strip()
+        if name not in row:
             known = ", ".join(map(str, row))
-            fail(f"{place}: there is no {found[1]!r}, only {known}", code=USAGE)
-        return str(row[found[1]])
+            fail(f"{place}: there is no {name!r}, only {known}", code=USAGE)
+        return str(row[name])
 
     return _VARIABLE.sub(value_of, template)
 

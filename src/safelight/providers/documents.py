@@ -18,7 +18,7 @@ TEXT_CHARS = 2_000
 
 _REF = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LEAP_SECOND = re.compile(r"(T[0-9]{2}:[0-9]{2}:)60")
-_NUMBER_TEXT = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*%?\s*")
+_NUMBER_TEXT = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,9})?)\s*(?:%\s*)?")
 
 
 class Unreadable(Exception):

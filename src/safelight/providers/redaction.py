@@ -11,11 +11,14 @@ EXCERPT_CHARS = 300
 MASK = "[redacted]"
 
 _SCANNED_CHARS = 16_384
-_JSON_VALUES = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9][0-9.eE+-]*', re.DOTALL)
+# A text without an end reaches to the end: else each quote in it would be tried as a beginning.
+_JSON_VALUES = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|-?[0-9][0-9.eE+-]*', re.DOTALL)
+_WORD = re.compile(r"[^\s\"'<>]+")
+_ADDRESS = re.compile(r"https?:[^?]")
 _PATTERNS = (
     (re.compile(r"(?i)\b(bearer|basic|key)(\s+)[^\s\"',]+"), rf"\1\2{MASK}"),
     (re.compile(r"(\\?/callbacks\\?/[^\s\"'/\\]+\\?/)[^\s\"'/?&\\]+"), rf"\1{MASK}"),
-    (re.compile(r"(https?:[^\s\"'?<>]+\?)[^\s\"'<>]+"), rf"\1{MASK}"),
+    (_WORD, lambda word: _without_query(word[0])),
     (re.compile(r"[A-Za-z0-9+/=_-]{100,}"), "[bytes]"),
 )
 
@@ -63,6 +66,13 @@ class Redactor:
             masked = masked.replace(form, MASK)
         # In the place of a number the mask is a text, too.
         return value[0] if masked == text else json.dumps(masked).encode()
+
+
+def _without_query(word: str) -> str:
+    """An address without what stands behind its question mark; any other word as it is."""
+    address = _ADDRESS.search(word)
+    mark = word.find("?", address.end()) if address else -1
+    return word if mark in (-1, len(word) - 1) else word[: mark + 1] + MASK
 
 
 def _forms(secret: str) -> set[str]:

@@ -50,7 +50,7 @@ class Caller:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until something holds, at most ten seconds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():  # noqa: ASYNC110 - conditions of any kind
                 await asyncio.sleep(0.01)
 

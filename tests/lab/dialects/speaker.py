@@ -117,7 +117,7 @@ class Visitor:
         poll = self.speaker.poll(submitted.body)
         if poll is None:
             return submitted
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.speaker.is_final(answered := await self.ask(poll)):  # noqa: ASYNC110 - seen from outside only
                 await asyncio.sleep(0.02)
         result = self.speaker.result(submitted.body)
@@ -139,7 +139,7 @@ class Visitor:
 
     async def item(self, *, is_told: bool = False) -> Any:
         """The witness of the last job, once it has ended or, if asked for, its callbacks have been sent."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 items = (await self.read("/lab/ledger"))["items"]
                 if items and items[-1]["outcome"] != "open" and items[-1]["is_told"] >= is_told:

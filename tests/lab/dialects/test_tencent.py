@@ -212,7 +212,7 @@ async def test_states_are_numbers_in_texts(visitor: Visitor) -> None:
     await visitor.turn(latency_s=[0.5, 0.5])
     poll = visitor.speaker.poll((await visitor.submit()).body)
     seen: list[str] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not seen or seen[-1] != "5":
             seen.append((await visitor.ask(poll)).body["Response"]["JobStatusCode"])
             await asyncio.sleep(0.02)

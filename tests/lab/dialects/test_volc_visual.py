@@ -154,7 +154,7 @@ async def test_states_come_in_their_order(visitor: Visitor) -> None:
     await visitor.turn(latency_s=[0.5, 0.5])
     poll = visitor.speaker.poll((await submit(visitor)).body)
     seen: list[str] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while "done" not in seen:
             word = (await visitor.ask(poll)).body["data"]["status"]
             seen += [word] if word not in seen else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-
 DATE_IN_S = 60.0
 """How far ahead a date of ours lies: so far that no busy machine reads it when it is past."""
 

@@ -5,7 +5,7 @@ import { shapeOf } from "../tasks/wish"
 import type { Fault } from "./fault"
 import type { Table, Values } from "./table"
 
-const VARIABLE = /\{\{\s*([^{}]+?)\s*\}\}/g
+const VARIABLE = /\{\{([^{}]+)\}\}/g
 
 /** What holds for every item that does not say otherwise. */
 export interface Settings {
@@ -34,7 +34,7 @@ export interface Plan {
 }
 
 export function planOf(table: Table, settings: Settings, model: Model, offered: readonly Model[]): Plan {
-  const named = [...settings.template.matchAll(VARIABLE)].map((found) => found[1] ?? "")
+  const named = [...settings.template.matchAll(VARIABLE)].map((found) => (found[1] ?? "").trim())
   const strangers = table.isWhole ? [] : named.filter((name) => !table.columns.includes(name))
   const items: Item[] = []
   const faults: Fault[] = []
@@ -66,7 +66,7 @@ export function affordable(items: readonly Item[], credits: number): { items: nu
 }
 
 function filledBody(values: Values, settings: Settings, model: Model): TaskBody {
-  const prompt = settings.template.replace(VARIABLE, (_, name: string) => textOfValue(values[name]))
+  const prompt = settings.template.replace(VARIABLE, (_, name: string) => textOfValue(values[name.trim()]))
   const notes = { shape: settings.shape, images: [], mask: null }
   return { ...fieldsOf(settings, model), prompt: prompt.trim(), metadata: { row: values, studio: notes } }
 }
