@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -32,6 +33,44 @@ async def test_an_account_is_made_and_listed_with_its_balance(operator: Operator
     assert (line["action"], line["actor"], line["address"]) == ("account.create", operator.name, "127.0.0.1")
     assert (line["account_id"], line["detail"]) == (answer.json["id"], {"name": name})
     assert line["request_id"] == answer.headers["X-Request-Id"]
+
+
+async def test_one_account_is_read_by_its_id_with_what_it_has(door: Door, operator: Operator) -> None:
+    account_id = door.caller.account_id
+    path = f"/admin/accounts/{account_id}"
+    used, revoked = [
+        (await operator.post(f"{path}/keys", {"name": name})).json["key"] for name in ("till 1", "till 2")
+    ]
+    key = parse_key(revoked)
+    assert key is not None
+    assert (await operator.post(f"/admin/keys/{key.id}/revoke")).status == 204
+    await _endpoint(door, caller := Caller(account_id, used))
+    await _endpoint(door, caller, becomes="disabled_at = now(), disabled_reason = 'failing'")
+    await _endpoint(door, caller, becomes="deleted_at = now()")
+    await _endpoint(door, await door.new_caller())
+    found = (await operator.get(path)).json
+    (row,) = [row for row in await every(operator, "/admin/accounts?limit=100") if row["id"] == found["id"]]
+    assert found == {**row, "keys_active": 2, "endpoints_enabled": 1, "endpoints_disabled": 1}
+    assert (found["id"], found["available"], found["held"]) == (str(account_id), 1_000, 0)
+
+
+async def test_an_account_that_is_not_there_is_not_found(operator: Operator) -> None:
+    for account_id in (NOBODY, "nonsense"):
+        answer = await operator.get(f"/admin/accounts/{account_id}")
+        assert (answer.status, answer.code) == (404, "not-found")
+
+
+async def _endpoint(door: Door, caller: Caller, *, becomes: str = "") -> None:
+    """Register an endpoint, and let time have brought it where it is to be."""
+    body = {"url": "http://127.0.0.1:9/hooks"}
+    made = await door.request("POST", "/v1/webhook-endpoints", json=body, by=caller)
+    assert made.status == 201
+    if becomes:
+        async with door.database.connection() as connection:
+            await connection.execute(
+                f"UPDATE webhook_endpoints SET {becomes}, wake_at = 'infinity' WHERE id = $1",
+                UUID(made.json["id"]),
+            )
 
 
 async def every(operator: Operator, path: str) -> list[dict[str, Any]]:

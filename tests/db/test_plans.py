@@ -268,6 +268,8 @@ INTENDED = [
     ("adminviews.notices_of_task", {"callbacks_task"}),
     ("adminviews.entries_of_task", {"entries_once_per_task"}),
     ("adminviews.assets_of_task", {"assets_task_id_position_key"}),
+    ("adminviews.inputs_of_task", {"tasks_pkey"}),
+    ("adminviews.pictures_of_task", {"assets_task_id_position_key", "tasks_pkey"}),
     ("adminviews.decisions_of_task", set()),
     ("adminviews.losses_of_task", set()),
     ("adminviews.findings_of_task", set()),
@@ -278,6 +280,7 @@ INTENDED = [
     ("adminviews.list_audit", set()),
     ("adminviews.list_audit_of", set()),
     ("adminviews.list_accounts_after", set()),
+    ("adminviews.read_account", set()),
 ]
 
 

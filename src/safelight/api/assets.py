@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from safelight.api.auth import Doorkeeper, too_often
-from safelight.api.contents import SUFFIXES, Content, answer_with, from_store, in_memory, trouble
+from safelight.api.contents import answer_with, original_of, thumbnail_of, trouble
 from safelight.api.described import TASK_ID, described, parameter
 from safelight.api.limits import Limit
 from safelight.api.parts import ApiParts
@@ -46,10 +46,7 @@ class Assets:
     async def original(self, request: Request) -> Response:
         """The picture, byte for byte as it came."""
         asset, cache = await self._find(request, "original")
-        opened = from_store(self._parts.store, asset.store_key)
-        tag, name = f'"{asset.sha256.hex()}"', f"{asset.id}.{SUFFIXES.get(asset.content_type, 'bin')}"
-        content = Content(asset.content_type, asset.size_bytes, tag, name, opened, cache)
-        return await answer_with(request, content)
+        return await answer_with(request, original_of(asset, self._parts.store, cache))
 
     async def thumbnail(self, request: Request) -> Response:
         """A small WebP of the picture, made when it is first asked for."""
@@ -58,8 +55,7 @@ class Assets:
             data = await self._thumbnails.of(asset)
         except AssetError as error:
             raise trouble(error) from error
-        tag, name = f'"{asset.sha256.hex()}-small"', f"{asset.id}-small.webp"
-        return await answer_with(request, Content("image/webp", len(data), tag, name, in_memory(data), cache))
+        return await answer_with(request, thumbnail_of(asset, data, cache))
 
     async def _find(self, request: Request, variant: Variant) -> tuple[views.AssetView, str]:
         """The asset, and how long what is sent may be kept by its reader."""

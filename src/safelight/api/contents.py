@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from safelight.api.problems import not_found
 from safelight.api.ranges import Span, read_span
 from safelight.assets.store import AssetStore
+from safelight.db.views import AssetView
 from safelight.errors import AssetError, RequestError
 
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/avif": "avif"}
@@ -46,6 +47,19 @@ def from_store(store: AssetStore, key: str) -> Callable[[Span], AsyncIterator[by
         return store.open(key, offset=span.start, length=span.length)
 
     return stream
+
+
+def original_of(asset: AssetView, store: AssetStore, cache: str) -> Content:
+    """A stored picture, byte for byte as it came."""
+    name = f"{asset.id}.{SUFFIXES.get(asset.content_type, 'bin')}"
+    opened = from_store(store, asset.store_key)
+    return Content(asset.content_type, asset.size_bytes, f'"{asset.sha256.hex()}"', name, opened, cache)
+
+
+def thumbnail_of(asset: AssetView, data: bytes, cache: str) -> Content:
+    """The thumbnail of a stored picture."""
+    tag, name = f'"{asset.sha256.hex()}-small"', f"{asset.id}-small.webp"
+    return Content("image/webp", len(data), tag, name, in_memory(data), cache)
 
 
 async def answer_with(request: Request, content: Content) -> Response:

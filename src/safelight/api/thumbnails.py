@@ -37,10 +37,18 @@ class Thumbnails:
         except AssetError as error:
             if error.reason != "missing":
                 raise
-        async with self._room:
-            data = await self._pictures.thumbnail(await self._store.get(asset.store_key))
+        data = await self.made(asset.store_key)
         try:
             await self._store.put(key, data)
         except AssetError as error:
             log.warning("thumbnail_not_kept", asset_id=str(asset.id), reason=error.reason)
         return data
+
+    async def made(self, store_key: str) -> bytes:
+        """A WebP of what lies under a key, kept nowhere.
+
+        Raises:
+            AssetError: the picture cannot be read or shrunk.
+        """
+        async with self._room:
+            return await self._pictures.thumbnail(await self._store.get(store_key))

@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 
 from safelight.db.statements import Connection, statements
-from safelight.db.views import timeline
+from safelight.db.views import AssetView, timeline
 
 _sql = statements("adminviews")
 _JSON = ("options", "metadata", "outputs", "detail")
@@ -72,10 +72,25 @@ async def whole_task(connection: Connection, task_id: UUID) -> Row | None:
         "notices": _plain(await _sql.notices_of_task.rows(connection, id=task_id, room=NOTICES)),
         "entries": _plain(await _sql.entries_of_task.rows(connection, id=task_id)),
         "assets": _plain(await _sql.assets_of_task.rows(connection, id=task_id)),
+        "inputs": _plain(await _sql.inputs_of_task.rows(connection, id=task_id)),
         "decisions": _plain(await _sql.decisions_of_task.rows(connection, id=task_id)),
         "findings": _plain(await _sql.findings_of_task.rows(connection, id=task_id)),
         "losses": _plain(await _sql.losses_of_task.rows(connection, id=task_id)),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPicture:
+    """A picture of a task that can be shown: one that was delivered, or an input."""
+
+    stored: AssetView
+    is_input: bool
+
+
+async def pictures(connection: Connection, task_id: UUID) -> list[TaskPicture]:
+    """The pictures of a task that can still be shown: nothing that is doomed, and nothing that is not settled."""
+    found = [dict(row) for row in await _sql.pictures_of_task.rows(connection, id=task_id)]
+    return [TaskPicture(is_input=row.pop("is_input"), stored=AssetView(**row)) for row in found]
 
 
 async def findings(
@@ -122,6 +137,12 @@ async def audit_lines(
 async def accounts(connection: Connection, *, after: UUID | None = None, limit: int = 50) -> list[Row]:
     """At most `limit` accounts with their balances, oldest first."""
     return _plain(await _sql.list_accounts_after.rows(connection, after=after, room=limit))
+
+
+async def account(connection: Connection, account_id: UUID) -> Row | None:
+    """An account with its balance, and how many endpoints and keys it has; None if there is no such account."""
+    row = await _sql.read_account.row(connection, id=account_id)
+    return dict(row) if row else None
 
 
 def _plain(rows: Sequence[asyncpg.Record]) -> list[Row]:

@@ -38,7 +38,7 @@ async def write_line(
     account_id: UUID | None = None,
     outcome: str = DONE,
     detail: Mapping[str, Any] | None = None,
-) -> None:
+) -> AuditLine:
     """Append a line in the transaction of the change, after every other lock that it takes."""
     head = await _sql.lock_head.row(connection)
     if head is None:
@@ -57,6 +57,23 @@ async def write_line(
     )
     values = {name: getattr(line, name) for name in _FIELDS}
     await _sql.append.run(connection, **values, hash=line.hash_after(head["hash"]))
+    return line
+
+
+async def read_line(
+    connection: Connection, line_id: int, by: Actor, action: str, object_: str, *, within_s: float
+) -> dict[str, Any] | None:
+    """What a line says in detail; None unless it tells of just this, and was written in the last `within_s`."""
+    row = await _sql.read_line.row(
+        connection,
+        id=line_id,
+        actor=_storable(by.name),
+        action=action,
+        object=_storable(object_),
+        within_s=within_s,
+    )
+    found: dict[str, Any] | None = json.loads(row["detail"]) if row else None
+    return found
 
 
 async def verify_chain(connection: Connection) -> Chain:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,10 +12,7 @@ from safelight.db.statements import Connection
 from safelight.domain.audit import REFUSED, Actor
 from safelight.domain.keys import ID_LENGTH, PREFIX
 from safelight.errors import LedgerError, RequestError
-from safelight.lifecycle.once import Answered, Once, answered, replayed
-from safelight.telemetry import point
-
-Work = Callable[[Connection], Coroutine[Any, Any, dict[str, Any]]]
+from safelight.lifecycle.once import Answered, Once, change_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Administration:
             )
             return {"id": str(account_id), "name": name}
 
-        return await self._change(once, work)
+        return await change_once(self.database, once, work)
 
     async def grant(
         self, account_id: UUID, amount: int, reason: str, by: Actor, *, once: Once | None = None
@@ -76,7 +72,7 @@ class Administration:
             available = found[account_id].available + amount
             return {"account_id": str(account_id), "amount": amount, "available": available}
 
-        return await self._change(once, work)
+        return await change_once(self.database, once, work)
 
     async def create_key(self, account_id: UUID, name: str, by: Actor) -> str:
         """Make a key of an account and return its text, which cannot be had a second time.
@@ -149,19 +145,9 @@ class Administration:
             )
             return {"id": str(finding_id), "resolved_by": by.name}
 
-        return await self._change(once, work)
+        return await change_once(self.database, once, work)
 
     async def note_refusal(self, by: Actor, action: str) -> None:
         """Somebody knocked at the operator's door without its key."""
         async with self.database.transaction() as connection:
             await auditlog.write_line(connection, by, action, outcome=REFUSED)
-
-    async def _change(self, once: Once | None, work: Work) -> Answered:
-        async with self.database.transaction() as connection:
-            earlier = await replayed(connection, once, is_locking=True)
-            if earlier is not None:
-                return earlier
-            answer = await answered(connection, once, await work(connection))
-            point("before_change_commit")
-        point("after_change_commit")
-        return answer

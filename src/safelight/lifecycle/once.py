@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from safelight.db import admin
+from safelight.db.database import Database
 from safelight.db.statements import Connection
 from safelight.errors import RequestError
+from safelight.telemetry import point
 
+Work = Callable[[Connection], Coroutine[Any, Any, dict[str, Any]]]
+"""A change in a transaction that was opened for it; what it returns is its answer."""
 KEEP_KEY_S = 30 * 86_400.0
 
 
@@ -60,3 +64,15 @@ async def answered(connection: Connection, once: Once | None, document: Mapping[
             connection, once.route, once.key, fingerprint=once.fingerprint, body=body, keep_s=KEEP_KEY_S
         )
     return Answered(body)
+
+
+async def change_once(database: Database, once: Once | None, work: Work) -> Answered:
+    """Make a change in a transaction of its own, or answer it as it was answered before."""
+    async with database.transaction() as connection:
+        earlier = await replayed(connection, once, is_locking=True)
+        if earlier is not None:
+            return earlier
+        answer = await answered(connection, once, await work(connection))
+        point("before_change_commit")
+    point("after_change_commit")
+    return answer

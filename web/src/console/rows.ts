@@ -1,7 +1,9 @@
 /**
- * Rows of the operator's door. Its document leaves them open ("rows in our inner words"), so what the pages read of
- * them is named here, and nowhere else.
+ * Rows of the operator's door. Its document leaves most of them open ("rows in our inner words"), so what the pages
+ * read of them is named here, and nowhere else.
  */
+
+import type { Schemas } from "@shared/api/client"
 
 export interface TaskRow {
   id: string
@@ -110,7 +112,23 @@ export interface AssetRow {
   size_bytes: number
   sha256: string
   created_at: string
+  /** Its bytes are given to nobody any more. */
+  doomed_at: string | null
 }
+
+/** An upload that the task started from; of one that has expired its id alone is left. */
+export interface InputRow {
+  id: string
+  position: number
+  is_mask: boolean
+  content_type: string | null
+  width: number | null
+  height: number | null
+  size_bytes: number | null
+  sha256: string | null
+}
+
+export type Viewing = Schemas["Viewing"]
 
 export interface DecisionRow {
   id: string
@@ -165,6 +183,7 @@ export interface WholeTask extends TaskRow {
   notices: NoticeRow[]
   entries: EntryRow[]
   assets: AssetRow[]
+  inputs: InputRow[]
   decisions: DecisionRow[]
   findings: FindingRow[]
   losses: LossRow[]
@@ -264,6 +283,8 @@ export interface AccountRow {
   open_tasks: number
   created_at: string
 }
+
+export type WholeAccount = Schemas["OneAccount"]
 
 export interface KeyRow {
   id: string

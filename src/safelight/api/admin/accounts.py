@@ -19,6 +19,7 @@ from safelight.api.admin.shapes import (
     Granted,
     KeyBody,
     KeyMade,
+    OneAccount,
 )
 from safelight.api.described import CURSOR, LIMIT, TASK_ID, json_body, parameter
 from safelight.api.headers import headers_of
@@ -41,6 +42,7 @@ class AdminAccounts:
         router = app.router
         router.add_api_route("/admin/accounts", self.list, methods=["GET"], **_LIST)
         router.add_api_route("/admin/accounts", self.create, methods=["POST"], **_CREATE)
+        router.add_api_route("/admin/accounts/{id}", self.show, methods=["GET"], **_SHOW)
         router.add_api_route("/admin/accounts/{id}/grants", self.grant, methods=["POST"], **_GRANT)
         router.add_api_route("/admin/accounts/{id}/entries", self.entries, methods=["GET"], **_ENTRIES)
         router.add_api_route("/admin/accounts/{id}/keys", self.keys, methods=["GET"], **_KEYS)
@@ -62,6 +64,16 @@ class AdminAccounts:
         by = await self._keeper.admit(request.scope, headers)
         body, once = await read_change(request, headers, AccountBody)
         return changed(await self._administration.create_account(body.name, by, once), 201)
+
+    async def show(self, request: Request) -> Response:
+        """One account with its balance, and how many endpoints and keys it has."""
+        await self._keeper.admit(request.scope, headers_of(request.scope))
+        account_id = read_id(request)
+        async with self._parts.database.connection() as connection:
+            found = await adminviews.account(connection, account_id)
+        if found is None:
+            raise not_found()
+        return shown(found)
 
     async def grant(self, request: Request) -> Response:
         """Grant credits, or take some back; the `Idempotency-Key` is needed."""
@@ -120,6 +132,7 @@ _CREATE = admin_described(
     parameters=(KEY_HEADER,),
     body=json_body(AccountBody),
 )
+_SHOW = admin_described("Read an account", {200: OneAccount}, refusals=(404,), parameters=(TASK_ID,))
 _GRANT = admin_described(
     "Grant credits",
     {201: Granted},

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from safelight.api.admin.accounts import AdminAccounts
 from safelight.api.admin.figures import Figures
 from safelight.api.admin.keeper import Keeper
+from safelight.api.admin.pictures import AdminPictures
 from safelight.api.admin.records import Records
 from safelight.api.admin.sessions import console_sessions
 from safelight.api.admin.tasks import AdminTasks
@@ -21,6 +22,7 @@ def add_admin_routes(app: FastAPI, parts: ApiParts) -> None:
     )
     console_sessions(parts, keeper).add_to(app)
     AdminTasks(parts, keeper).add_to(app)
+    AdminPictures(parts, keeper).add_to(app)
     Records(parts, keeper).add_to(app)
     AdminAccounts(parts, keeper).add_to(app)
     Figures(parts, keeper).add_to(app)

@@ -54,6 +54,10 @@ class KeyBody(CheckedBody):
     name: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f]*$")] = ""
 
 
+class ViewingBody(CheckedBody):
+    """A viewing needs nothing: who asks is known, and so is the task."""
+
+
 class DecisionMade(BaseModel):
     """The record of a decision; `state` is where it left the task."""
 
@@ -75,7 +79,7 @@ class AdminPage(BaseModel):
 
 
 class WholeTask(BaseModel):
-    """A task with its attempts, events, notices, entries, assets, decisions, findings and losses."""
+    """A task with its attempts, events, notices, entries, assets, inputs, decisions, findings and losses."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -88,9 +92,19 @@ class WholeTask(BaseModel):
     notices: list[dict[str, Any]]
     entries: list[dict[str, Any]]
     assets: list[dict[str, Any]]
+    inputs: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     losses: list[dict[str, Any]]
+
+
+class Viewing(BaseModel):
+    """Opens these pictures of a task, until it expires, to whoever began it; the id is that of its audit line."""
+
+    id: str
+    task_id: UUID
+    pictures: list[UUID]
+    expires_at: datetime
 
 
 class AdminFigures(BaseModel):
@@ -111,6 +125,20 @@ class FindingResolved(BaseModel):
 
     id: str
     resolved_by: str
+
+
+class OneAccount(BaseModel):
+    """An account with its balance; endpoints that were deleted and keys that were revoked do not count."""
+
+    id: UUID
+    name: str
+    available: int
+    held: int
+    open_tasks: int
+    created_at: datetime
+    endpoints_enabled: int
+    endpoints_disabled: int
+    keys_active: int
 
 
 class AccountMade(BaseModel):
@@ -135,7 +163,7 @@ class KeyMade(BaseModel):
 
 
 ADMIN_SHAPES: tuple[type[BaseModel], ...] = (
-    DecisionBody, ResolveBody, AccountBody, GrantBody, KeyBody, DecisionMade, AdminPage, WholeTask, AdminFigures,
-    FindingResolved,
+    DecisionBody, ResolveBody, AccountBody, GrantBody, KeyBody, ViewingBody,
+    DecisionMade, AdminPage, WholeTask, Viewing, AdminFigures, FindingResolved, OneAccount,
     AccountMade, Granted, KeyMade,
 )  # fmt: skip

@@ -60,10 +60,40 @@ FROM callbacks WHERE task_id = :id ORDER BY id DESC LIMIT :room;
 SELECT id, kind, task_id, available_delta, held_delta, note, created_at FROM entries WHERE task_id = :id ORDER BY id;
 
 -- name: assets_of_task
--- What was delivered.
+-- What was delivered; of a doomed one this record alone is left.
 SELECT id, attempt, position, content_type, width, height, bytes AS size_bytes, encode(sha256, 'hex') AS sha256,
-       created_at
+       created_at, doomed_at
 FROM assets WHERE task_id = :id ORDER BY position;
+
+-- name: inputs_of_task
+-- What it started from, the mask at the end; of an upload that has expired its id alone is left.
+SELECT input.id, input.position, input.is_mask, uploads.content_type, uploads.width, uploads.height,
+       uploads.bytes AS size_bytes, encode(uploads.sha256, 'hex') AS sha256
+FROM tasks
+CROSS JOIN LATERAL (
+    SELECT image.id, image.place - 1 AS position, false AS is_mask
+    FROM unnest(tasks.images) WITH ORDINALITY AS image (id, place)
+    UNION ALL
+    SELECT tasks.mask, cardinality(tasks.images), true WHERE tasks.mask IS NOT NULL
+) AS input
+LEFT JOIN uploads ON uploads.id = input.id AND uploads.account_id = tasks.account_id AND uploads.doomed_at IS NULL
+WHERE tasks.id = :id ORDER BY input.position;
+
+-- name: pictures_of_task
+-- Those of its pictures that can still be shown, and where their bytes lie: first what was delivered, then its inputs.
+SELECT id, account_id, store_key, content_type, size_bytes, sha256, is_input
+FROM (
+    SELECT id, account_id, store_key, content_type, bytes AS size_bytes, sha256, false AS is_input, position
+    FROM assets WHERE task_id = :id AND doomed_at IS NULL
+    UNION ALL
+    SELECT uploads.id, uploads.account_id, store_key, content_type, bytes, sha256, true,
+           array_position(tasks.images, uploads.id)
+    FROM tasks
+    JOIN uploads ON uploads.account_id = tasks.account_id
+        AND (uploads.id = ANY(tasks.images) OR uploads.id = tasks.mask)
+    WHERE tasks.id = :id AND uploads.doomed_at IS NULL
+) AS picture
+ORDER BY is_input, position NULLS LAST;
 
 -- name: decisions_of_task
 -- What people decided about it.
@@ -128,3 +158,18 @@ ORDER BY id DESC LIMIT :room;
 -- Accounts with their balances, oldest first, after `after`.
 SELECT id, name, available, held, open_tasks, created_at FROM accounts
 WHERE id > coalesce(:after::uuid, '00000000-0000-0000-0000-000000000000') ORDER BY id LIMIT :room;
+
+-- name: read_account^
+-- One account with its balance, and what it has: endpoints that are not deleted, keys that are not revoked.
+SELECT accounts.id, name, available, held, open_tasks, created_at, endpoints.enabled AS endpoints_enabled,
+       endpoints.disabled AS endpoints_disabled, keys.active AS keys_active
+FROM accounts
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE disabled_at IS NULL) AS enabled,
+           count(*) FILTER (WHERE disabled_at IS NOT NULL) AS disabled
+    FROM webhook_endpoints WHERE account_id = accounts.id AND deleted_at IS NULL
+) AS endpoints
+CROSS JOIN LATERAL (
+    SELECT count(*) AS active FROM api_keys WHERE account_id = accounts.id AND revoked_at IS NULL
+) AS keys
+WHERE accounts.id = :id;

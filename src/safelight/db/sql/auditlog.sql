@@ -13,6 +13,12 @@ WITH line AS (
 )
 UPDATE audit_head SET id = line.id, hash = line.hash FROM line;
 
+-- name: read_line^
+-- What a line says in detail, if it is the one that is meant and not too old.
+SELECT detail FROM audit_lines
+WHERE id = :id AND actor = :actor AND action = :action AND object = :object
+  AND created_at > clock_now() - make_interval(secs => :within_s);
+
 -- name: read_head^
 -- The end of the chain.
 SELECT id, hash FROM audit_head;

@@ -1,22 +1,21 @@
 import { Button } from "@mantine/core"
 import { hrefTo } from "@shared/route"
 import { useState } from "react"
-import { usePages } from "../door"
+import { useAnswer, usePages } from "../door"
 import { useWords } from "../messages"
 import { Listing, Standing } from "../parts/Listing"
 import parts from "../parts/parts.module.css"
 import { Heading, Section } from "../parts/Section"
 import { Count, Facts, Moment, TaskLink } from "../parts/words"
-import type { AccountRow, EntryRow } from "../rows"
+import type { EntryRow, WholeAccount } from "../rows"
 import { Grant } from "./Grant"
 import { hasUnanswered } from "./grants"
 import { Keys } from "./Keys"
-import { useAccount } from "./oneAccount"
 
 /** One account: balance, grants, keys, entries. */
 export function Account({ id }: { id: string }) {
   const words = useWords()
-  const known = useAccount(id)
+  const known = useAnswer<WholeAccount>(`/admin/accounts/${encodeURIComponent(id)}`)
   const account = known.answer
   return (
     <>
@@ -40,7 +39,7 @@ export function Account({ id }: { id: string }) {
   )
 }
 
-function Books({ account, onChanged }: { account: AccountRow; onChanged: () => void }) {
+function Books({ account, onChanged }: { account: WholeAccount; onChanged: () => void }) {
   const words = useWords()
   const path = `/admin/accounts/${account.id}`
   const entries = usePages<EntryRow>(`${path}/entries`)
@@ -64,6 +63,12 @@ function Books({ account, onChanged }: { account: AccountRow; onChanged: () => v
             [words.columns.available, <Count key="available" of={account.available} />],
             [words.columns.held, <Count key="held" of={account.held} />],
             [words.columns.open, <Count key="open" of={account.open_tasks} />],
+            [words.accounts.keysActive, <Count key="keys" of={account.keys_active} />],
+            [words.accounts.endpointsEnabled, <Count key="enabled" of={account.endpoints_enabled} />],
+            [
+              words.accounts.endpointsDisabled,
+              account.endpoints_disabled > 0 && <Count key="disabled" of={account.endpoints_disabled} />,
+            ],
             [words.columns.made, <Moment key="made" at={account.created_at} />],
           ]}
         />

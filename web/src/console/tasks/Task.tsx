@@ -9,7 +9,8 @@ import { AccountLink, Count, Facts, Failure, Moment, Plain, Raw, Reason, State }
 import type { WholeTask } from "../rows"
 import { Attempts } from "./Attempts"
 import { Decide } from "./Decide"
-import { Assets, Decisions, Entries, Findings, Losses, Notices, Timeline } from "./records"
+import { Pictures } from "./Pictures"
+import { Decisions, Entries, Findings, Losses, Notices, Timeline } from "./records"
 import classes from "./Task.module.css"
 
 /** Everything that is known of one task, and the decision if it waits for one. */
@@ -54,7 +55,7 @@ export function Task({ id, isDeciding }: { id: string; isDeciding: boolean }) {
           </div>
           <Attempts rows={task.attempts} />
           <Notices rows={task.notices} />
-          <Assets rows={task.assets} />
+          <Pictures task={task} />
           <Decisions rows={task.decisions} />
           <Findings rows={task.findings} />
           <Losses rows={task.losses} />

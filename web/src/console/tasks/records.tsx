@@ -4,7 +4,7 @@ import { useWords } from "../messages"
 import { Table } from "../parts/Listing"
 import { Section } from "../parts/Section"
 import { Count, Moment, Plain, Raw, Reason, State } from "../parts/words"
-import type { AssetRow, DecisionRow, EntryRow, EventRow, FindingRow, LossRow, NoticeRow } from "../rows"
+import type { DecisionRow, EntryRow, EventRow, FindingRow, LossRow, NoticeRow } from "../rows"
 import classes from "./Task.module.css"
 
 export function Timeline({ rows }: { rows: readonly EventRow[] }) {
@@ -74,29 +74,6 @@ export function Notices({ rows }: { rows: readonly NoticeRow[] }) {
           { title: words.task.upstreamStatus, show: (row) => <Plain of={row.upstream_status} /> },
           { title: words.columns.verdict, show: (row) => <Plain of={row.verdict} /> },
           { title: words.columns.size, show: (row) => <Count of={row.size_bytes} />, isNumber: true },
-        ]}
-      />
-    </Section>
-  )
-}
-
-export function Assets({ rows }: { rows: readonly AssetRow[] }) {
-  const words = useWords()
-  if (rows.length === 0) return null
-  return (
-    <Section title={words.task.assets}>
-      <Table
-        name={words.task.assets}
-        rows={rows}
-        keyOf={(row) => row.id}
-        columns={[
-          { title: words.columns.position, show: (row) => row.position + 1, isNumber: true },
-          { title: words.columns.attempt, show: (row) => row.attempt, isNumber: true },
-          { title: words.columns.kind, show: (row) => row.content_type },
-          { title: words.task.size, show: (row) => `${row.width} × ${row.height}` },
-          { title: words.columns.size, show: (row) => <Count of={row.size_bytes} />, isNumber: true },
-          { title: words.columns.sha256, show: (row) => <code>{row.sha256.slice(0, 16)}…</code> },
-          { title: words.columns.made, show: (row) => <Moment at={row.created_at} /> },
         ]}
       />
     </Section>

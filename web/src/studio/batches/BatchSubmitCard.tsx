@@ -3,6 +3,7 @@ import { useFormats } from "@shared/i18n/language"
 import { goTo } from "@shared/route"
 import { useStore } from "@shared/store"
 import { Icon } from "@shared/ui/Icon"
+import cards from "../cards/cards.module.css"
 import { type StudioMessages, useWords } from "../messages"
 import type { Refusal } from "../outbox"
 import { isReachable } from "../tasks/follow"
@@ -61,8 +62,8 @@ function Refused({ submit, refusal, title }: RefusedProps) {
   }
 
   return (
-    <article className={`surface ${classes.card} ${classes.failed}`}>
-      <Text fw={600} size="sm" className={classes.why}>
+    <article className={`surface ${classes.card} ${cards.failed}`}>
+      <Text fw={600} size="sm" className={cards.why}>
         <Icon name="alert" size={16} /> {what}
       </Text>
       <Text size="sm">

@@ -1,8 +1,9 @@
 import { Button, FileButton, Group, Text } from "@mantine/core"
 import { useFormats } from "@shared/i18n/language"
 import { useStore } from "@shared/store"
+import { DropZone } from "@shared/ui/DropZone"
 import { Icon } from "@shared/ui/Icon"
-import { type DragEvent, useRef, useState } from "react"
+import { useRef, useState } from "react"
 import classes from "./batches.module.css"
 import { choose, chosen, putAside } from "./draft"
 import { Faults } from "./Faults"
@@ -17,7 +18,6 @@ export function FileDrop() {
   const words = useBatchWords().file
   const { number } = useFormats()
   const file = useStore(chosen)
-  const [isOver, setOver] = useState(false)
   const [fault, setFault] = useState<Fault | null>(null)
   // So that the same file can be chosen again when it was mended.
   const forgetPicked = useRef<() => void>(null)
@@ -34,25 +34,10 @@ export function FileDrop() {
       setFault(error instanceof FileFault ? error : new FileFault(1, "notText"))
     }
   }
-  const dropped = (event: DragEvent) => {
-    event.preventDefault()
-    setOver(false)
-    void take(event.dataTransfer.files[0])
-  }
 
   return (
     <>
-      <section
-        aria-label={words.title}
-        className={classes.zone}
-        data-over={isOver || undefined}
-        onDragOver={(event) => {
-          event.preventDefault()
-          setOver(true)
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={dropped}
-      >
+      <DropZone label={words.title} onFiles={([first]) => void take(first)}>
         {file && (
           <Text size="sm">
             <strong className={classes.name}>{file.name}</strong>{" "}
@@ -82,7 +67,7 @@ export function FileDrop() {
             </Text>
           )}
         </Group>
-      </section>
+      </DropZone>
       <Faults faults={fault ? [fault] : []} />
     </>
   )

@@ -2,8 +2,9 @@ import { ActionIcon, Button, FileButton, Group, Text } from "@mantine/core"
 import { Problem } from "@shared/api/problem"
 import { useShared } from "@shared/i18n/messages"
 import { useStore } from "@shared/store"
+import { DropZone } from "@shared/ui/DropZone"
 import { Icon } from "@shared/ui/Icon"
-import { type DragEvent, useState } from "react"
+import { useState } from "react"
 import { useWords } from "../messages"
 import type { Model } from "../tasks/wish"
 import { change, draft } from "./draft"
@@ -20,7 +21,6 @@ export function Pictures({ model, most }: { model: Model | undefined; most: numb
   const { references, mask } = useStore(draft)
   const [uploading, setUploading] = useState(0)
   const [fault, setFault] = useState("")
-  const [isOver, setOver] = useState(false)
   const [isPainting, setPainting] = useState(false)
 
   const add = async (files: readonly File[]) => {
@@ -39,11 +39,7 @@ export function Pictures({ model, most }: { model: Model | undefined; most: numb
       }
     }
   }
-  const dropped = (event: DragEvent) => {
-    event.preventDefault()
-    setOver(false)
-    void add([...event.dataTransfer.files].filter((file) => file.type.startsWith("image/")))
-  }
+  const dropped = (files: readonly File[]) => add(files.filter((file) => file.type.startsWith("image/")))
   const remove = (index: number) => {
     // The mask belongs to the first picture.
     change({ references: references.filter((_, at) => at !== index), ...(index === 0 && { mask: null }) })
@@ -51,17 +47,7 @@ export function Pictures({ model, most }: { model: Model | undefined; most: numb
 
   const first = references[0]
   return (
-    <section
-      aria-label={words.title}
-      className={classes.zone}
-      data-over={isOver || undefined}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={dropped}
-    >
+    <DropZone label={words.title} onFiles={(files) => void dropped(files)}>
       {references.length > 0 && (
         <ul className={classes.list}>
           {references.map((reference, index) => (
@@ -146,6 +132,6 @@ export function Pictures({ model, most }: { model: Model | undefined; most: numb
           }}
         />
       )}
-    </section>
+    </DropZone>
   )
 }
