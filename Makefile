@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 FIND_UV = if uv --version >/dev/null 2>&1; then UV=uv; else UV=$(BIN)/uv; fi
 
 # Node from PATH where it is new enough, else as a Python package into .venv.
-WITH_NODE = { $(BIN)/python web/build.py has-node || { $(FIND_UV); \
+WITH_NODE = { $(BIN)/python web/build.py has-node || { echo "Installing Node for the web pages" >&2; $(FIND_UV); \
 	  $$UV pip install --quiet --python $(BIN)/python --require-hashes -r web/requirements.lock; }; }
 
 export UV_PYTHON_DOWNLOADS := never
@@ -33,11 +33,13 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "safelight needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@set -e; \
 	if ! $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  echo "Making the environment in $(VENV)" >&2; \
 	  rm -rf $(VENV); \
 	  if uv --version >/dev/null 2>&1; then uv venv --quiet --no-project --python "$$(command -v $(PYTHON))" $(VENV); \
 	  else $(PYTHON) -m venv $(VENV) || { echo "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }; fi; \
 	fi; \
 	uv --version >/dev/null 2>&1 || $(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv; \
+	echo "Installing safelight and its tools" >&2; \
 	$(FIND_UV); \
 	$$UV pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock; \
 	$$UV pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .; \

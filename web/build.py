@@ -42,6 +42,7 @@ def build() -> None:
     if _text(STAMP) == fingerprint:
         return
     install()
+    say("Building the web pages")
     run_npm("run", "--silent", "build", "--", "--logLevel=warn")
     STAMP.write_text(fingerprint, encoding="ascii")
 
@@ -51,8 +52,14 @@ def install() -> None:
     fingerprint = fingerprint_of(WEB / "package-lock.json")
     if _text(INSTALLED) == fingerprint:
         return
+    say("Installing what the web pages are built with")
     run_npm("ci", "--silent")
     INSTALLED.write_text(fingerprint, encoding="ascii")
+
+
+def say(step: str) -> None:
+    """One line for a step that takes a while; not on standard output, which answers questions."""
+    sys.stderr.write(f"{step}\n")
 
 
 def run_npm(*arguments: str) -> None:

@@ -314,9 +314,9 @@ async def open_graph(settings: Settings) -> AsyncIterator[Graph]:
 @contextlib.asynccontextmanager
 async def _graph(settings: Settings, *, must_exist: bool = False) -> AsyncIterator[tuple[Graph, str]]:
     configure_logging(settings.log_level, settings.log_format)
-    secret = load_secret(settings)
     revision = revisions()[-1]
     async with open_database(settings, must_exist=must_exist) as database:
+        secret = load_secret(settings)  # made on first use: not in a folder where there is no database
         await check_secret(database, secret)
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
         async with aiohttp.ClientSession(

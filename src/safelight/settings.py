@@ -134,7 +134,7 @@ class Settings(BaseModel):
     public_url: str | None = Field(
         None,
         pattern=ADDRESS,
-        description="Our address as providers reach it, for callbacks and for pictures by address.",
+        description="Our address as others reach it, for callbacks, download links and pictures by address.",
     )
     lab_url: str | None = Field(
         None, pattern=ADDRESS, description="A lab that runs elsewhere; its three models join the catalog."

@@ -7,6 +7,7 @@ from time import monotonic
 from unittest.mock import patch
 
 import pytest
+from structlog.testing import capture_logs
 
 from safelight.api.admin.keeper import Keeper
 from safelight.api.app import create_app
@@ -128,8 +129,11 @@ async def test_refusals_are_counted_and_written_down_but_not_without_end(door: D
         return float(match[1])
 
     before, count = await refusals(), await counted()
-    for _ in range(5):
-        assert (await door.ask("GET", "/admin/audit")).status == 401
+    with capture_logs() as logs:
+        for _ in range(5):
+            assert (await door.ask("GET", "/admin/audit")).status == 401
+    (line,) = [line for line in logs if line["event"] == "admin_refused"]
+    assert line["address"] == "127.0.0.1"
     assert await refusals() == before + 1, "one line a minute for each address"
     assert await counted() == count + 5
     assert (await operator.get("/admin/audit")).status == 200

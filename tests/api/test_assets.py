@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import time
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from safelight.domain.ids import new_id
-from tests.api.door import Door
+from tests.api.door import PEPPER, Door, running_door
 from tests.world import World
 
 
@@ -44,6 +45,41 @@ async def test_a_key_and_a_link_give_the_same_untouched_bytes(picture: Picture) 
     assert len(picture.data) == picture.shown["bytes"]
     assert picture.data.startswith(b"\x89PNG")
     assert (await picture.door.ask("GET", picture.shown["url"])).body == picture.data
+
+
+async def _base(picture: Picture, host: str) -> str:
+    """What stands before the path of the link that a caller gets who sends this Host header."""
+    answer = await picture.door.request("GET", "/v1/tasks", headers={"Host": host})
+    url: str = answer.json["data"][0]["assets"][0]["url"]
+    return url.partition("/v1/")[0]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "6.6.6.6", "127.0.0.1.evil.example", "a b<script>", ""]
+)
+async def test_a_forged_host_does_not_get_into_a_signed_link(picture: Picture, host: str) -> None:
+    assert await _base(picture, host) == picture.door.url
+
+
+@pytest.mark.parametrize("host", ["localhost", "LocalHost:9000", "127.0.0.1:9000", "[::1]:9000"])
+async def test_a_link_leads_back_to_where_the_callers_own_machine_was_asked(
+    picture: Picture, host: str
+) -> None:
+    assert await _base(picture, host) == f"http://{host}", "through a tunnel or a port that is passed on"
+
+
+async def test_a_link_leads_to_the_name_that_we_listen_on_or_to_the_public_address(
+    world: World, picture: Picture
+) -> None:
+    parts = dataclasses.replace(world.graph.api_parts(""), pepper=PEPPER)
+    for settings, base in (
+        ({"host": "pictures.lan"}, "http://pictures.lan:8000"),
+        ({"host": "pictures.lan", "public_url": "https://pictures.example/"}, "https://pictures.example"),
+    ):
+        changed = dataclasses.replace(parts, settings=parts.settings.model_copy(update=settings))
+        async with running_door(changed) as door:
+            door.caller = picture.door.caller
+            assert await _base(Picture(door, picture.shown, picture.data), "pictures.lan:8000") == base
 
 
 async def test_a_picture_is_sent_so_that_no_browser_takes_it_for_anything_else(picture: Picture) -> None:

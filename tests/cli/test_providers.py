@@ -153,6 +153,7 @@ def test_new_overwrites_nothing(command: Command, mine: Path) -> None:
         (["try", "relay", "--lab", "nothing"], "the lab has no dialect 'nothing'; there are apimart, "),
         (["try", "relay", "--lab", "relay", "--model", "m"], "relay has no model m; there are relay-image"),
         (["try", "relay", "--lab", "relay", "-o", "/nowhere/p.png"], "there is no folder /nowhere"),
+        (["try", "relay"], "relay is not enabled here"),  # before it is asked whether money may be spent
         (["try", "relay", "--yes"], "relay is not enabled here: `safelight providers show relay` says how"),
     ],
 )
@@ -223,7 +224,11 @@ def test_try_makes_a_picture_with_the_lab(command: Command, mine: Path) -> None:
     assert Path("x.png").read_bytes().startswith(PICTURE)
 
 
-def test_try_asks_before_money_is_spent(command: Command, mine: Path) -> None:
+def test_try_asks_before_money_is_spent(
+    command: Command, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAFELIGHT_PROVIDER_MYRELAY_API_KEY", "k")
+    monkeypatch.setenv("SAFELIGHT_PROVIDER_MYRELAY_BASE_URL", "http://127.0.0.1:9")
     said = command("providers", "try", str(mine), "-o", "x.png")
     assert (said.code, Path("x.png").exists()) == (1, False)
     assert "myrelay may charge for this. Go on?" in said.out

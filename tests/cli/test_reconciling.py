@@ -58,6 +58,19 @@ def test_a_day_of_a_provider_that_keeps_nothing_is_reconciled_and_its_report_kep
     assert "lab-sync" in operator("reconcile", "reports").out
 
 
+def test_the_lab_that_serve_starts_is_asked_without_being_named(
+    operator: Command, yesterday: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SAFELIGHT_LAB_URL")
+    monkeypatch.setenv("SAFELIGHT_LAB_PORT", "9")
+    said = ended(operator, "reconcile", "--provider", "lab-poll", "--day", yesterday)
+    assert (said.code, "goes on at" in said.out) == (1, True), "there it was asked, and nobody answered"
+    assert operator("notices", "report", "--provider", "lab-callback").code == 0
+    monkeypatch.setenv("SAFELIGHT_LAB_PORT", "0")
+    said = ended(operator, "reconcile", "--provider", "lab-poll", "--day", yesterday)
+    assert (said.code, "SAFELIGHT_LAB_URL" in said.err) == (2, True)
+
+
 def test_a_provider_that_cannot_be_asked_is_said_and_the_run_goes_on_later(
     operator: Command, yesterday: str
 ) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from safelight import __version__
+from safelight.cli import remote
 from tests.cli.command import Command
+from tests.client.fake_api import FakeApi
 
 GROUPS = [
     "serve",
@@ -111,6 +113,45 @@ def test_wrong_usage_is_explained_on_standard_error(
     assert complaint in said.err
     assert said.out == ""
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "submit x",
+        "tasks list",
+        "batch list",
+        "webhooks list",
+        "credits balance",
+        "keys list",
+        "review list",
+        "doctor",
+        "reconcile reports",
+        "reconcile --provider lab-poll --day 2026-01-01",
+        "notices report --provider lab-poll",
+    ],
+)
+def test_a_folder_where_no_service_ran_is_named_with_what_to_do_and_left_as_it_is(
+    command: Command, words: str
+) -> None:
+    folder = command.data_dir / "empty"
+    said = command(*words.split(), "--data-dir", str(folder))
+    assert (said.code, said.out) == (2, "")
+    assert len(said.err.splitlines()) == 1
+    for word in (str(folder), "--data-dir", "`safelight serve`"):
+        assert word in said.err
+    assert not folder.exists()
+
+
+def test_a_key_that_nobody_knows_where_no_service_runs_is_said_to_be_asked_at_the_usual_address(
+    customer: Command, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "USUAL_URL", api.url)
+    (customer.data_dir / "url").unlink()
+    (customer.data_dir / "key").write_text("another")
+    said = customer("credits", "balance")
+    assert (said.code, said.out) == (1, "")
+    assert f"no `safelight serve` runs on {customer.data_dir}; asked was {api.url}" in said.err
 
 
 def test_an_unknown_setting_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from safelight.db import views
 from safelight.db.tasks import run_times
@@ -74,6 +75,25 @@ async def test_a_success_between_faults_starts_the_count_anew(roads: Crossroads)
         await roads.submit()
         await roads.world.dispatch("alpha", room=1)
     assert await roads.world.value("SELECT failures FROM gates WHERE name = 'alpha'") == 0
+
+
+async def test_the_log_says_that_a_gate_opened_only_where_one_was_closed(roads: Crossroads) -> None:
+    async def submit(fails: bool) -> None:
+        roads.alpha.submit_does = always(fault()) if fails else None
+        await roads.shut("alpha-2", "funds")
+        await roads.submit()
+        await roads.world.dispatch("alpha", room=1)
+
+    with capture_logs() as logs:
+        for fails in (True, False):
+            await submit(fails)
+        assert [line["event"] for line in logs if line["event"].startswith("gate_")] == []
+        for _ in range(5):
+            await submit(True)
+        await roads.world.pass_time(seconds=400)
+        await submit(False)
+    events = [(line["event"], line["provider"]) for line in logs if line["event"].startswith("gate_")]
+    assert events == [("gate_closed", "alpha"), ("gate_opened", "alpha")]
 
 
 async def test_a_failed_run_does_not_stop_the_others(roads: Crossroads) -> None:

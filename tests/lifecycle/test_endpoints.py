@@ -73,6 +73,19 @@ async def test_a_change_of_the_address_is_vetted_as_well(mail: Mailroom) -> None
     assert (await mail.endpoint(secret.endpoint_id))["url"] == mail.receiver.url()
 
 
+async def refusal_of(mail: Mailroom, url: str) -> str:
+    """What its owner is told who registers this address."""
+    sealer = mail.world.graph.notify._sealer
+    endpoints = Endpoints(mail.world.database, sealer, allowed_origins=[], own_origins=OURS)
+    endpoints._fetcher._lookup = lead_inside
+    try:
+        with pytest.raises(RequestError) as refused:
+            await endpoints.register(mail.world.account_id, url=url)
+    finally:
+        await endpoints.aclose()
+    return refused.value.detail
+
+
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
@@ -97,6 +110,7 @@ async def test_an_address_that_turned_bad_is_refused_at_every_try(
     finally:
         await notify.aclose()
     assert (outcome.status, outcome.reason) == (None, reason)
+    assert await refusal_of(mail, url) == f"The url cannot be used: {outcome.detail}."
     assert mail.receiver.told == []
     assert await mail.deliveries() == [("pending", "", 1)]
     assert (await mail.endpoint(secret.endpoint_id))["failures"] == 1

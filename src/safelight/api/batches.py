@@ -156,7 +156,7 @@ class Batches:
         if wanted not in ("jsonl", "zip"):
             raise FieldsRefused([{"field": "format", "message": "must be one of: jsonl, zip"}])
         settings = self._parts.settings
-        links = Links(base_of(request, settings.public_url), self._parts.signer, settings.asset_url_ttl_s)
+        links = Links(base_of(request, settings), self._parts.signer, settings.asset_url_ttl_s)
         manifest = Manifest(self._parts.database, self._parts.store, account_id, batch.id, links)
         if wanted == "jsonl":
             return StreamingResponse(manifest.lines(), media_type="application/x-ndjson")

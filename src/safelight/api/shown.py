@@ -18,8 +18,10 @@ from safelight.assets.signing import UrlSigner, Variant
 from safelight.db.views import EventView, TaskView
 from safelight.domain.failure import Failure, FailureClass
 from safelight.domain.task import STAGES, UPSTREAM, State, is_terminal, public_stage, public_status
+from safelight.settings import Settings
 
-_HOST = re.compile(r"[A-Za-z0-9._-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
+_HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_OWN_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +42,23 @@ class Links:
         return f"{self.base}/v1/assets/{asset_id}{end}?{query}"
 
 
-def base_of(request: Request, public_url: str | None) -> str:
-    """Our own address: the configured one, else the one that the caller used."""
-    if public_url:
-        return public_url.rstrip("/")
-    host = request.headers.get("host", "")
-    if not _HOST.fullmatch(host):
-        host = "{}:{}".format(*(request.scope.get("server") or ("localhost", 80)))
+def base_of(request: Request, settings: Settings) -> str:
+    """Our own address: the configured one, else the one that the caller has really reached.
+
+    A Host header is its sender's word, and what we sign below it may travel on: it is taken only where it names the
+    caller's own machine, the address at which this connection came in, or the one that we listen on by name.
+    """
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    reached, port = request.scope.get("server") or ("localhost", 80)
+    given = _HOST.fullmatch(request.headers.get("host", ""))
+    own = (*_OWN_MACHINE, _bracketed(reached), _bracketed(settings.host))
+    host = given[0] if given and given[1].lower() in own else f"{_bracketed(reached)}:{port}"
     return f"{request.scope['scheme']}://{host}"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def task_json(task: TaskView, links: Links) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Tasks:
 
     def _links(self, request: Request) -> Links:
         settings = self._parts.settings
-        return Links(base_of(request, settings.public_url), self._parts.signer, settings.asset_url_ttl_s)
+        return Links(base_of(request, settings), self._parts.signer, settings.asset_url_ttl_s)
 
 
 def read_id(request: Request) -> UUID:

@@ -161,7 +161,7 @@ class Fetcher:
         if target.is_literal and (reason := classify(origin.host)):
             raise _refused(reason)
         if origin.scheme != "https" or origin.port != 443:
-            raise AssetError("bad_url", "only https on port 443 is fetched", is_retryable=False)
+            raise AssetError("bad_url", "only https on port 443 is allowed", is_retryable=False)
 
     def _session(self, origin: Origin) -> aiohttp.ClientSession:
         """Allowed origins have connections of their own, so that their trust cannot leak to other hosts."""

@@ -60,7 +60,7 @@ def parse_target(text: str, *, max_characters: int = 2_048) -> Target:
         raise _bad_url("the URL holds a control character or a backslash")
     shape = _SHAPE.match(text)
     if shape is None:
-        raise _bad_url("only http and https URLs are fetched")
+        raise _bad_url("only http and https URLs are allowed")
     authority = _AUTHORITY.fullmatch(shape["authority"])
     if authority is None:
         raise _bad_url("the host part of the URL is malformed")

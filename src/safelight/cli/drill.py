@@ -30,7 +30,10 @@ Exit codes: 0 passed; 1 failed; 2 wrong usage, or a database that is not empty.
 )
 def drill(
     minutes: Annotated[
-        float, typer.Option(min=0.05, max=1_440, metavar="MINUTES", help="How long customers submit.")
+        float,
+        typer.Option(
+            min=0.05, max=1_440, metavar="MINUTES", help="How long customers submit; the drill lasts longer."
+        ),
     ] = 2.0,
     tasks: Annotated[
         int | None, typer.Option(min=1, metavar="COUNT", help="Stop submitting after so many tasks.")
@@ -53,6 +56,7 @@ def drill(
 ) -> None:
     """Rehearse on a scratch installation: load it, let things go wrong, heal, wait, and compare the books.
 
+    It takes longer than --minutes: after them everything still has to come to its end, and is audited then.
     It has a temporary directory, a database and a lab of its own; your installation and its settings are not touched.
     In the end three books must agree: the customers' log of what was accepted, the service's, and the lab's ledger.
     """

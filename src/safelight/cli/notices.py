@@ -45,11 +45,12 @@ def report(
     settings = settings_of(data_dir)
 
     async def work() -> Report:
+        from safelight.cli.operator import with_lab
         from safelight.db.opening import open_database
         from safelight.lifecycle.notices import report as make
         from safelight.upstreams import read_upstreams
 
-        names = read_upstreams(settings).names
+        names = read_upstreams(with_lab(settings)).names
         if provider not in names:
             fail(f"no provider {provider!r} is configured; there are {', '.join(sorted(names))}")
         table = settings.providers.get(provider)

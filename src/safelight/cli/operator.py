@@ -67,7 +67,7 @@ async def reviewing(settings: Settings) -> AsyncIterator[tuple[Database, Review]
     from safelight.lifecycle.routing import Routing
     from safelight.upstreams import read_upstreams
 
-    upstreams = read_upstreams(_with_lab(settings))
+    upstreams = read_upstreams(with_lab(settings))
     limit = settings.max_asset_bytes
     async with contextlib.AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings, must_exist=True))
@@ -82,8 +82,12 @@ async def reviewing(settings: Settings) -> AsyncIterator[tuple[Database, Review]
         yield database, Review(database, attach, routing, start_by_s=settings.start_by_s)
 
 
-def _with_lab(settings: Settings) -> Settings:
-    """Without any provider `serve` starts the lab: where it answers then, results may come from."""
+def with_lab(settings: Settings) -> Settings:
+    """Without any provider `serve` starts the lab: where it answers then, it is asked and results may come from.
+
+    Raises:
+        ConfigurationError: it may be at any port.
+    """
     from safelight.upstreams import read_keys
 
     if settings.lab_url is not None or (read_keys(settings) and not settings.with_lab):

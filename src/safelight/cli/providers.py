@@ -160,15 +160,17 @@ def try_provider(
 
     With the installation's settings it is a real task that the provider charges for; with --lab it is not.
     """
-    from safelight.cli.trying import Trial, make_picture
+    from safelight.cli.trying import Trial, check_enabled, make_picture
 
     declaration = _declaration(source)
     check_output(output)
+    file = Path(source).resolve() if _is_file(source) else None
     if lab is not None:
         _spoken(lab, is_named=True)
     elif not is_agreed:
+        with plain_errors():
+            check_enabled(declaration, file)
         typer.confirm(f"{declaration.name} may charge for this. Go on?", abort=True)
-    file = Path(source).resolve() if _is_file(source) else None
     run(make_picture(declaration, Trial(prompt=prompt, model=model, output=output, lab=lab, file=file)))
 
 

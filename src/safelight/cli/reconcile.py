@@ -68,9 +68,10 @@ def reconcile(
     settings = settings_of(data_dir)
 
     async def work() -> Run | None:
+        from safelight.cli.operator import with_lab
         from safelight.service import open_graph
 
-        async with open_graph(settings) as graph:
+        async with open_graph(with_lab(settings)) as graph:
             if dry_run:
                 return await graph.reconcile.preview(provider, day)
             begun = await graph.reconcile.begin(provider, day)

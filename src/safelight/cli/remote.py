@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,20 +34,23 @@ def ask(
     key = os.environ.get(KEY_VARIABLE) or _read(folder / "key")
     if not key:
         fail(
-            f"no API key: set {KEY_VARIABLE}, or name the data directory of `safelight serve` with --data-dir"
-            f" ({folder / 'key'} does not exist)",
+            f"no API key: `safelight serve` makes one in its data directory, and {folder} has none."
+            f" Start it there, name another --data-dir, or set {KEY_VARIABLE}",
             code=USAGE,
         )
-    base_url = url or _read(folder / "url") or USUAL_URL
+    base_url = url or _read(folder / "url")
+    guess = "" if base_url else f"no `safelight serve` runs on {folder}; asked was {USUAL_URL}"
 
     async def connected() -> T:
-        async with AsyncClient(base_url, key) as client:
+        async with AsyncClient(base_url or USUAL_URL, key) as client:
             return await work(client)
 
     try:
         return run(connected())
     except ApiError as error:
-        fail(_words(error) + _next_line(advise(error)))
+        # Somebody else's service may answer there, and does not know the key.
+        hint = guess if error.status == HTTPStatus.UNAUTHORIZED else ""
+        fail(_words(error) + _next_line(hint) + _next_line(advise(error)))
     except ServiceUnreachable as error:
         fail(f"{error}. Does `safelight serve` run?" + _next_line(advise(error)))
     except ClientError as error:

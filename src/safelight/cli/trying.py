@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import aiohttp
@@ -23,6 +24,9 @@ from safelight.errors import ConfigurationError, ProviderError, RequestError
 from safelight.lab.child import start_lab
 from safelight.providers import DeclaredProvider, build_provider
 from safelight.providers.declaration import Declaration, DeclaredModel
+
+if TYPE_CHECKING:
+    from safelight.upstreams import ProviderKey
 
 GIVE_UP_S = 900.0
 FIRST_GAP_S, LAST_GAP_S = 0.5, 10.0
@@ -41,6 +45,15 @@ class Trial:
     output: Path
     lab: str | None
     file: Path | None = None
+
+
+def check_enabled(declaration: Declaration, file: Path | None) -> None:
+    """Whether there is a key to try, before anybody is asked anything.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    _key(declaration, file)
 
 
 async def make_picture(declaration: Declaration, trial: Trial) -> None:
@@ -130,8 +143,23 @@ def _configured(
     declaration: Declaration, file: Path | None, session: aiohttp.ClientSession
 ) -> tuple[DeclaredProvider, tuple[str, ...]]:
     """The provider as this installation has it, or would have it with a table for the file."""
+    from safelight.upstreams import inner_origins
+
+    key = _key(declaration, file)
+    provider = build_provider(
+        declaration,
+        credentials=key.credentials,
+        session=session,
+        base_url=key.base_url,
+        region=key.region,
+        jwks_url=key.jwks_url,
+    )
+    return provider, tuple(inner_origins((key,)))
+
+
+def _key(declaration: Declaration, file: Path | None) -> ProviderKey:
     from safelight.settings import ProviderSettings, load_settings
-    from safelight.upstreams import inner_origins, read_keys
+    from safelight.upstreams import read_keys
 
     settings, name = load_settings(), declaration.name
     if file is not None:
@@ -142,15 +170,7 @@ def _configured(
         raise ConfigurationError(
             f"{name} is not enabled here: `safelight providers show {name}` says how; --lab asks the lab instead"
         )
-    provider = build_provider(
-        declaration,
-        credentials=key.credentials,
-        session=session,
-        base_url=key.base_url,
-        region=key.region,
-        jwks_url=key.jwks_url,
-    )
-    return provider, tuple(inner_origins((key,)))
+    return key
 
 
 def _model(declaration: Declaration, name: str | None) -> DeclaredModel:

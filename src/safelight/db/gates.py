@@ -51,9 +51,9 @@ async def close_gate(
     )
 
 
-async def open_gate(connection: Connection, name: str) -> None:
-    """A success: failures and faults are forgotten."""
-    await _sql.open_gate.run(connection, name=name)
+async def open_gate(connection: Connection, name: str) -> bool:
+    """A success: failures and faults are forgotten. Whether this opened a breaker: faults alone had closed nothing."""
+    return bool(await _sql.open_gate.value(connection, name=name))
 
 
 async def count_fault(connection: Connection, name: str) -> tuple[int, int]:

@@ -18,7 +18,9 @@ async def direct_url(settings: Settings, *, must_exist: bool = False) -> str:
     if configured is not None:
         return configured
     if must_exist and not await asyncio.to_thread((settings.data_dir / "postgres" / "PG_VERSION").exists):
-        raise ConfigurationError(f"there is no safelight in {settings.data_dir}: name its --data-dir")
+        raise ConfigurationError(
+            f"there is no safelight in {settings.data_dir}: name its --data-dir, or start `safelight serve` there first"
+        )
     # Only the embedded server needs its package.
     from safelight.db.embedded import start_embedded
 

@@ -341,9 +341,10 @@ class Dispatch:
     async def _open_gate(self, provider_name: str) -> None:
         async with self._context.database.connection() as connection:
             point("before_gate_open")
-            await gates.open_gate(connection, provider_name)
+            has_opened = await gates.open_gate(connection, provider_name)
         point("after_gate_open")
-        log.info("gate_opened", provider=provider_name)
+        if has_opened:
+            log.info("gate_opened", provider=provider_name)
 
     async def _match_unmatched(self, news: News, provider: Provider) -> None:
         """Apply callbacks that came before this provider_ref was known."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from safelight.assets.fetch import Fetcher
-from safelight.assets.urls import Origin, parse_target
+from safelight.assets.urls import Origin
 from safelight.db import endpoints, ledger, outbox
 from safelight.db.database import Database
 from safelight.db.endpoints import LockedEndpoint
@@ -20,7 +20,7 @@ from safelight.domain import webhook
 from safelight.domain.ids import new_id
 from safelight.domain.sealing import Sealer
 from safelight.errors import AssetError, RequestError
-from safelight.lifecycle.notify import LIMITS
+from safelight.lifecycle.notify import LIMITS, refuse_own
 
 RECOVERED_AT_ONCE = 10_000
 RECOVER_GAP_S = 0.1
@@ -210,9 +210,7 @@ class Endpoints:
         if "#" in url:
             raise AddressRefused("The url must not have a fragment.")
         try:
-            origin = parse_target(url).origin
-            if origin in self._own_origins:
-                raise AddressRefused("The url is this service's own: it would call itself.")
+            refuse_own(url, self._own_origins)
             await self._fetcher.check(url)
         except AssetError as error:
             raise AddressRefused(f"The url cannot be used: {error}.") from None

@@ -59,6 +59,17 @@ class Letter:
     secrets: Sequence[bytes] = field(repr=False)
 
 
+def refuse_own(url: str, own_origins: frozenset[Origin]) -> None:
+    """Refuse our own door, in the same words at registration and at every try.
+
+    Raises:
+        AssetError: `own_address`, or that it is no address at all.
+    """
+    if parse_target(url).origin in own_origins:
+        detail = "the address is this service's own: it would call itself"
+        raise AssetError("own_address", detail, is_retryable=False)
+
+
 class Notify:
     """Delivers events at least once: the same id comes again after a crash, and never none.
 
@@ -149,8 +160,7 @@ class Notify:
             log.error("endpoint_without_secret", endpoint_id=str(delivery.endpoint_id))
             return Outcome(reason="no_secret", detail="the endpoint has no signing secret; rotate it")
         try:
-            if parse_target(delivery.url).origin in self._own_origins:
-                return Outcome(reason="own_address", detail="the address is this service's own")
+            refuse_own(delivery.url, self._own_origins)
             posted = await fetcher.exchange(delivery.url, delivery.body, headers)
         except AssetError as error:
             return Outcome(reason=error.reason, detail=str(error)[:500])

@@ -97,8 +97,9 @@ class Keeper:
         wait_s = self.failures.take(address)
         if not self.told.wait_s(address) and not self.told_in_all.take("all"):
             self.told.take(address)
-            log.warning("admin_refused", request_id=scope.get(REQUEST_ID, ""))
-            await self.administration.note_refusal(_actor(scope, "unknown"), "admin.refused")
+            caller = _actor(scope, "unknown")
+            log.warning("admin_refused", address=caller.address, request_id=caller.request_id)
+            await self.administration.note_refusal(caller, "admin.refused")
         if wait_s:
             return too_often(wait_s)
         return RequestError(401, "unauthorized", "A valid admin key is needed.")

@@ -153,7 +153,7 @@ class Images:
     ) -> Response:
         if wanted == "url":
             settings = self._parts.settings
-            base = base_of(request, settings.public_url)
+            base = base_of(request, settings)
             links = Links(base, self._parts.signer, settings.asset_url_ttl_s)
             return json_answer(with_links(task, links), headers=headers)
         async with self._parts.database.connection() as connection:

@@ -17,12 +17,17 @@ SET closed_until = greatest(gates.closed_until, EXCLUDED.closed_until), reason =
     failures = CASE WHEN gates.closed_until > clock_now() AND gates.failures > 0 THEN gates.failures
                     ELSE gates.failures + EXCLUDED.failures END;
 
--- name: open_gate!
--- A success forgets the failures and faults before it; a wait that was asked for stays.
+-- name: open_gate$
+-- A success forgets the failures and faults before it; a wait that was asked for stays. Whether there were failures.
+WITH was AS (
+    SELECT failures FROM gates WHERE name = :name AND (failures > 0 OR faults > 0) FOR NO KEY UPDATE
+)
 UPDATE gates
-SET closed_until = CASE WHEN failures > 0 THEN NULL ELSE closed_until END,
-    reason = CASE WHEN failures > 0 THEN '' ELSE reason END, failures = 0, faults = 0
-WHERE name = :name AND (failures > 0 OR faults > 0);
+SET closed_until = CASE WHEN was.failures > 0 THEN NULL ELSE closed_until END,
+    reason = CASE WHEN was.failures > 0 THEN '' ELSE reason END, failures = 0, faults = 0
+FROM was
+WHERE name = :name
+RETURNING was.failures > 0;
 
 -- name: count_fault^
 -- One more call in a row that failed upstream.
