@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
 from typer.testing import CliRunner
 
 from safelight.cli.app import app
@@ -39,10 +40,19 @@ class Command:
 
     def __call__(self, *words: str) -> Said:
         """Run it in this process."""
+        logging = structlog.get_config()["logger_factory"]
         ended = CliRunner().invoke(app, list(words), env={"SAFELIGHT_DATA_DIR": str(self.data_dir)})
+        # Whatever logs later in this process would write to a file that is closed by now.
+        assert structlog.get_config()["logger_factory"] is logging, "it sets up logging: run it apart"
         if ended.exception is not None and not isinstance(ended.exception, SystemExit):
             raise ended.exception
         return Said(ended.exit_code, ended.stdout, ended.stderr)
+
+    def apart(self, *words: str) -> Said:
+        """Run it as a process of its own, to its end: commands that open an installation set up logging."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=300)
+        return Said(process.returncode, out, err)
 
     def start(self, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         """Start it as a process of its own."""

@@ -9,16 +9,9 @@ import asyncpg
 import pytest
 
 from safelight.db.database import SESSION
-from tests.cli.command import Command, Said
+from tests.cli.command import Command
 
 NOBODY = "http://127.0.0.1:9"
-
-
-def ended(command: Command, *words: str) -> Said:
-    """Run it as a process of its own: it sets up the logging of its process."""
-    process = command.start(*words)
-    out, err = process.communicate(timeout=300)
-    return Said(process.returncode, out, err)
 
 
 def change(url: str, *statements: str) -> None:
@@ -47,10 +40,10 @@ def test_a_day_of_a_provider_that_keeps_nothing_is_reconciled_and_its_report_kep
 ) -> None:
     change(books_url, "UPDATE attempts SET provider = 'lab-sync'", "UPDATE tasks SET provider = 'lab-sync'")
     words = ("reconcile", "--provider", "lab-sync", "--day", yesterday)
-    preview = ended(operator, *words, "--dry-run", "--json")
+    preview = operator.apart(*words, "--dry-run", "--json")
     assert (preview.code, preview.json["is_dry_run"], preview.json["counts"]) == (0, True, {"attempts": 3})
     assert operator("reconcile", "reports", "--json").json == {"data": []}
-    said = ended(operator, *words)
+    said = operator.apart(*words)
     assert said.code == 0
     assert said.out.splitlines()[0].startswith(f"lab-sync {yesterday}, by none: complete, in ")
     (report,) = operator("reconcile", "reports", "--provider", "lab-sync", "--json").json["data"]
@@ -63,11 +56,11 @@ def test_the_lab_that_serve_starts_is_asked_without_being_named(
 ) -> None:
     monkeypatch.delenv("SAFELIGHT_LAB_URL")
     monkeypatch.setenv("SAFELIGHT_LAB_PORT", "9")
-    said = ended(operator, "reconcile", "--provider", "lab-poll", "--day", yesterday)
+    said = operator.apart("reconcile", "--provider", "lab-poll", "--day", yesterday)
     assert (said.code, "goes on at" in said.out) == (1, True), "there it was asked, and nobody answered"
     assert operator("notices", "report", "--provider", "lab-callback").code == 0
     monkeypatch.setenv("SAFELIGHT_LAB_PORT", "0")
-    said = ended(operator, "reconcile", "--provider", "lab-poll", "--day", yesterday)
+    said = operator.apart("reconcile", "--provider", "lab-poll", "--day", yesterday)
     assert (said.code, "SAFELIGHT_LAB_URL" in said.err) == (2, True)
 
 
@@ -75,8 +68,8 @@ def test_a_provider_that_cannot_be_asked_is_said_and_the_run_goes_on_later(
     operator: Command, yesterday: str
 ) -> None:
     words = ("reconcile", "--provider", "lab-poll", "--day", yesterday)
-    assert ended(operator, *words, "--dry-run").code == 1
-    said = ended(operator, *words)
+    assert operator.apart(*words, "--dry-run").code == 1
+    said = operator.apart(*words)
     assert said.code == 1
     assert "goes on at" in said.out
     (report,) = operator("reconcile", "reports", "--json").json["data"]
@@ -97,7 +90,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     operator: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, complaint: str
 ) -> None:
     monkeypatch.setenv("SAFELIGHT_LAB_URL", NOBODY)
-    said = ended(operator, *words)
+    said = operator.apart(*words)
     assert (said.code, said.out) == (code, ""), said.err
     assert complaint in said.err
 
