@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+OF_MAKE = ("MAKELEVEL", "MAKEFLAGS", "MFLAGS", "MAKE_TERMOUT", "MAKE_TERMERR")
 UV = """\
 #!/bin/sh
 if [ "$1" = venv ]; then
@@ -50,8 +51,9 @@ def clone(tmp_path: Path) -> Path:
 
 def said(clone: Path) -> tuple[str, list[str]]:
     """What a set-up prints on standard output and on standard error."""
-    environment = {**os.environ, "PATH": f"{clone}:{os.environ['PATH']}"}
-    environment.pop("MAKEFLAGS", None)
+    # Not as a part of the `make test` that may have started us: it would print which directory it enters.
+    environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
+    environment["PATH"] = f"{clone}:{os.environ['PATH']}"
     done = subprocess.run(
         ["make", "setup", f"PYTHON={sys.executable}"],
         cwd=clone,
