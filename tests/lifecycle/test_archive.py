@@ -211,6 +211,8 @@ async def test_a_provider_that_cannot_be_asked_for_a_fresh_url_just_now_is_asked
         "http://127.0.0.1:9/1.png",
         "ftp://example.com/1.png",
         "file:///etc/passwd",
+        "https://ex\0ample.com/1.png",
+        "https://\ud800.example.com/1.png",
         "",
     ],
 )

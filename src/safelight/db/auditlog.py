@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from safelight.db.statements import Connection, statements
+from safelight.db.statements import Connection, statements, storable
 from safelight.domain.audit import DONE, NO_HASH, Actor, AuditLine
 
 _sql = statements("auditlog")
@@ -45,11 +45,11 @@ async def write_line(
         raise AssertionError("the audit log has no head")
     line = AuditLine(
         id=head["id"] + 1,
-        actor=_storable(by.name),
-        address=_storable(by.address),
-        request_id=_storable(by.request_id),
+        actor=storable(by.name),
+        address=storable(by.address),
+        request_id=storable(by.request_id),
         action=action,
-        object=_storable(object_),
+        object=storable(object_),
         account_id=account_id,
         outcome=outcome,
         detail=json.dumps(dict(detail or {}), default=str, sort_keys=True),
@@ -67,9 +67,9 @@ async def read_line(
     row = await _sql.read_line.row(
         connection,
         id=line_id,
-        actor=_storable(by.name),
+        actor=storable(by.name),
         action=action,
-        object=_storable(object_),
+        object=storable(object_),
         within_s=within_s,
     )
     found: dict[str, Any] | None = json.loads(row["detail"]) if row else None
@@ -96,7 +96,3 @@ async def verify_chain(connection: Connection) -> Chain:
     if previous != head["hash"]:
         return Chain(last, previous.hex(), max(last, 1), "the head names another hash")
     return Chain(last, previous.hex())
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

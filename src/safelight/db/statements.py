@@ -64,6 +64,11 @@ class Statements:
         return sorted(self._found)
 
 
+def storable(text: str) -> str:
+    """What a stranger said, as PostgreSQL can keep it: a NUL or half a surrogate pair becomes a replacement."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
 @functools.cache
 def statements(file_name: str) -> Statements:
     """Load `sql/<file_name>.sql`."""

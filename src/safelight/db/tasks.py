@@ -11,7 +11,7 @@ from uuid import UUID
 
 import asyncpg
 
-from safelight.db.statements import Connection, statements
+from safelight.db.statements import Connection, statements, storable
 from safelight.domain.capacity import Taken
 from safelight.domain.news import AttemptOutcome
 from safelight.domain.provider import AttemptRef, Output
@@ -129,7 +129,7 @@ def outputs_of(text: str) -> tuple[Output, ...]:
 def outputs_json(outputs: Sequence[Output]) -> list[dict[str, str]]:
     """The shape in which outputs are kept; bytes must have been staged before."""
     return [
-        {"staged_key": output.staged_key} if output.staged_key else {"url": output.url or ""}
+        {"staged_key": output.staged_key} if output.staged_key else {"url": storable(output.url or "")}
         for output in outputs
     ]
 
