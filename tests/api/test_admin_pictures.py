@@ -60,6 +60,13 @@ async def showing(gallery: Door, world: World) -> Showing:
 
 async def edited(gallery: Door, world: World) -> str:
     """The id of an edit with an image and a mask that is ready."""
+    task_id = await begun(gallery, world)
+    await world.archive_all()
+    return task_id
+
+
+async def begun(gallery: Door, world: World) -> str:
+    """The same as far as the provider has drawn it, and nobody has checked it yet."""
     install(world, Scripted("lab-sync")).submit_does = in_turn(done(origin=Origin.ANSWER))
     shoe, mask = [(await gallery.upload(data)).json["id"] for data in (SHOE, MASK)]
     body = {
@@ -71,7 +78,6 @@ async def edited(gallery: Door, world: World) -> str:
     }
     task_id = str((await gallery.submit(body)).json["id"])
     await world.dispatch("lab-sync")
-    await world.archive_all()
     return task_id
 
 
@@ -204,7 +210,6 @@ async def test_an_erased_task_shows_nothing_and_its_record_stays(showing: Showin
 
 async def test_an_input_that_has_expired_is_named_and_not_shown(showing: Showing, world: World) -> None:
     task = await showing.whole()
-    viewing = (await showing.view()).json["id"]
     await world.pass_time(days=2)
     await world.graph.uploads.expire()
     viewing = (await showing.view()).json
@@ -234,6 +239,17 @@ async def test_what_is_not_settled_is_not_shown(gallery: Door, world: World) -> 
     nothing = await showing.view()
     assert (nothing.status, nothing.code) == (409, "nothing-to-show")
     assert await showing.lines() == []
+
+
+async def test_a_picture_that_comes_after_a_viewing_needs_another_one(gallery: Door, world: World) -> None:
+    showing = Showing(gallery, await Operator.at(gallery), await begun(gallery, world))
+    before = (await showing.view()).json
+    await world.archive_all()
+    asset = (await showing.whole())["assets"][0]["id"]
+    assert asset not in before["pictures"]
+    assert (await showing.read(asset, before["id"])).code == "not-found", "no line tells of it"
+    assert (await showing.read(before["pictures"][0], before["id"])).status == 200
+    assert (await showing.read(asset, (await showing.view()).json["id"])).status == 200
 
 
 async def test_a_viewing_of_no_task_is_not_found(showing: Showing) -> None:

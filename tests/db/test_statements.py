@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import asyncpg
@@ -9,6 +10,7 @@ import pytest
 
 from safelight.db.database import Database
 from safelight.db.statements import SQL_FOLDER, Statement, statements
+from safelight.db.tasks import as_json
 
 FILES = sorted(path.stem for path in SQL_FOLDER.glob("*.sql"))
 EVERY = [(file, name) for file in FILES for name in statements(file).names()]
@@ -72,3 +74,24 @@ async def test_parameters_arrive_by_name_whatever_their_order(database: Database
         row = await statement("gates", "lock_gate").row(connection, name="lab")
     assert row is not None
     assert (row["is_closed"], row["failures"], row["reason"]) == (True, 2, "rate_limited")
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("a\0b", "a\ufffdb"),
+        ("\\\0", "\\\ufffd"),
+        ("\\u0000", "\\u0000"),
+        ("\\\\u0000\0", "\\\\u0000\ufffd"),
+        ("half \ud800 a pair \udc00", "half ? a pair ?"),
+        ("“鞋” 👟\n", "“鞋” 👟\n"),
+    ],
+)
+async def test_what_no_letter_stands_for_is_replaced_and_all_else_stays(
+    database: Database, said: str, kept: str
+) -> None:
+    async with database.connection() as connection:
+        text = await connection.fetchval(
+            "SELECT ($1::text::jsonb -> 0 -> 'told')::text", as_json([{"told": said}])
+        )
+    assert json.loads(text) == kept

@@ -219,7 +219,9 @@ async def test_a_provider_that_cannot_be_asked_for_a_fresh_url_just_now_is_asked
 async def test_a_result_at_an_address_we_never_fetch_is_lost_without_a_connection(
     world: World, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(world, Scripted(NAME, CALLS_BACK, poll_does=in_turn(done(Output(url=url)))))
+    install(
+        world, Scripted(NAME, CALLS_BACK, poll_does=in_turn(done(Output(url=url), links={"result": url})))
+    )
     task_id = await run_task(world)
     await pass_until_due(world, task_id)
     await world.look()

@@ -26,6 +26,18 @@ async def lead_inside(host: str, port: int) -> Sequence[str]:
     return ["93.184.216.34", "127.0.0.1"]
 
 
+async def refusal_of(mail: Mailroom, url: str) -> RequestError:
+    """What its owner is told who registers this address."""
+    endpoints = Endpoints(mail.world.database, Sealer(KEY), allowed_origins=[], own_origins=OURS)
+    endpoints._fetcher._lookup = lead_inside
+    try:
+        with pytest.raises(RequestError) as refused:
+            await endpoints.register(mail.world.account_id, url=url)
+    finally:
+        await endpoints.aclose()
+    return refused.value
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -51,15 +63,9 @@ async def lead_inside(host: str, port: int) -> Sequence[str]:
     ],
 )
 async def test_no_address_is_registered_that_may_not_be_called(mail: Mailroom, url: str) -> None:
-    endpoints = Endpoints(mail.world.database, Sealer(KEY), allowed_origins=[], own_origins=OURS)
-    endpoints._fetcher._lookup = lead_inside
-    try:
-        with pytest.raises(RequestError) as refused:
-            await endpoints.register(mail.world.account_id, url=url)
-    finally:
-        await endpoints.aclose()
-    assert (refused.value.status, refused.value.problem_code) == (422, "webhook-url-refused")
-    assert "word" not in refused.value.detail
+    refused = await refusal_of(mail, url)
+    assert (refused.status, refused.problem_code) == (422, "webhook-url-refused")
+    assert "word" not in refused.detail
     assert await mail.world.value("SELECT count(*) FROM webhook_endpoints") == 0
 
 
@@ -71,19 +77,6 @@ async def test_a_change_of_the_address_is_vetted_as_well(mail: Mailroom) -> None
         )
     assert refused.value.status == 422
     assert (await mail.endpoint(secret.endpoint_id))["url"] == mail.receiver.url()
-
-
-async def refusal_of(mail: Mailroom, url: str) -> str:
-    """What its owner is told who registers this address."""
-    sealer = mail.world.graph.notify._sealer
-    endpoints = Endpoints(mail.world.database, sealer, allowed_origins=[], own_origins=OURS)
-    endpoints._fetcher._lookup = lead_inside
-    try:
-        with pytest.raises(RequestError) as refused:
-            await endpoints.register(mail.world.account_id, url=url)
-    finally:
-        await endpoints.aclose()
-    return refused.value.detail
 
 
 @pytest.mark.parametrize(
@@ -110,7 +103,7 @@ async def test_an_address_that_turned_bad_is_refused_at_every_try(
     finally:
         await notify.aclose()
     assert (outcome.status, outcome.reason) == (None, reason)
-    assert await refusal_of(mail, url) == f"The url cannot be used: {outcome.detail}."
+    assert (await refusal_of(mail, url)).detail == f"The url cannot be used: {outcome.detail}."
     assert mail.receiver.told == []
     assert await mail.deliveries() == [("pending", "", 1)]
     assert (await mail.endpoint(secret.endpoint_id))["failures"] == 1

@@ -13,6 +13,7 @@ from uuid import UUID
 import asyncpg
 
 from safelight.db.statements import Connection, statements
+from safelight.db.tasks import as_json
 from safelight.domain.news import AttemptOutcome
 from safelight.domain.provider import AttemptRef, Origin
 from safelight.domain.recognition import Owner
@@ -163,7 +164,7 @@ async def turn_page(connection: Connection, run: Run, found: Sequence[Found], *,
         stage=run.stage,
         cursor=run.cursor,
         counts=json.dumps(run.counts),
-        findings=json.dumps(list(found)),
+        findings=as_json(found),
         is_complete=run.is_complete,
         note=run.note,
         lease_s=lease_s,

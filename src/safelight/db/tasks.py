@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -117,6 +118,8 @@ def attempt_of(row: asyncpg.Record) -> AttemptRow:
     return AttemptRow(**values)
 
 
+_NUL = r"\u0000"
+_ESCAPE = re.compile(r"\\(?:u0000|.)")
 _TASK_COLUMNS = tuple(TaskRow.__slots__)
 _ATTEMPT_COLUMNS = tuple(name for name in AttemptRow.__slots__ if name not in ("provider", "upstream_model"))
 
@@ -129,7 +132,7 @@ def outputs_of(text: str) -> tuple[Output, ...]:
 def outputs_json(outputs: Sequence[Output]) -> list[dict[str, str]]:
     """The shape in which outputs are kept; bytes must have been staged before."""
     return [
-        {"staged_key": output.staged_key} if output.staged_key else {"url": storable(output.url or "")}
+        {"staged_key": output.staged_key} if output.staged_key else {"url": output.url or ""}
         for output in outputs
     ]
 
@@ -399,8 +402,11 @@ async def callback_share(connection: Connection, providers: Sequence[str]) -> tu
 
 
 def as_json(items: Sequence[Item]) -> str:
-    """Items as the one JSON parameter that the statements take."""
-    return json.dumps(items, default=str, ensure_ascii=False, separators=(",", ":"))
+    """Items as the one JSON parameter that the statements take, without what PostgreSQL has no letter for."""
+    text = json.dumps(items, default=str, ensure_ascii=False, separators=(",", ":"))
+    if _NUL in text:  # or a backslash before a plain u0000, which stays
+        text = _ESCAPE.sub(lambda escape: "\ufffd" if escape[0] == _NUL else escape[0], text)
+    return storable(text)
 
 
 async def provider_of_attempt(connection: Connection, task_id: UUID, number: int) -> str | None:

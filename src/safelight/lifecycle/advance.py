@@ -12,7 +12,7 @@ import structlog
 from safelight.db import inbox, ledger, tasks
 from safelight.db.group import Group
 from safelight.db.inbox import CallbackRow
-from safelight.db.statements import Connection, storable
+from safelight.db.statements import Connection
 from safelight.db.tasks import AttemptRow, TaskRow, outputs_json
 from safelight.domain.failure import MAX_SENDS
 from safelight.domain.news import (
@@ -276,7 +276,7 @@ class _Sheet:
             learned["cost"] = update.cost
             learned["excerpt"] = update.excerpt[:500]
             if update.status is not UpdateStatus.HINT:
-                learned["links"] = {name: storable(link) for name, link in update.links.items()}
+                learned["links"] = dict(update.links)
             if decision.verdict in (Verdict.APPLIED, Verdict.PROGRESS):
                 learned["upstream_status"] = update.upstream_status[:200]
                 learned["is_accepted"] = decision.outcome is not AttemptOutcome.REFUSED
