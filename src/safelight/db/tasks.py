@@ -172,7 +172,8 @@ def _columns(pairs: Sequence[tuple[UUID, str]]) -> dict[str, list[Any]]:
 
 async def insert_accepted(connection: Connection, items: Sequence[Item]) -> None:
     """T1: task, hold, receipt and event of every item. The accounts must be locked."""
-    await _sql.insert_accepted.run(connection, items=as_json(items))
+    # A customer's words are kept as they are, or not at all.
+    await _sql.insert_accepted.run(connection, items=_exact_json(items))
 
 
 async def capacity_taken(connection: Connection, provider: str, *, window_s: float) -> Taken:
@@ -403,10 +404,14 @@ async def callback_share(connection: Connection, providers: Sequence[str]) -> tu
 
 def as_json(items: Sequence[Item]) -> str:
     """Items as the one JSON parameter that the statements take, without what PostgreSQL has no letter for."""
-    text = json.dumps(items, default=str, ensure_ascii=False, separators=(",", ":"))
+    text = _exact_json(items)
     if _NUL in text:  # or a backslash before a plain u0000, which stays
         text = _ESCAPE.sub(lambda escape: "\ufffd" if escape[0] == _NUL else escape[0], text)
     return storable(text)
+
+
+def _exact_json(items: Sequence[Item]) -> str:
+    return json.dumps(items, default=str, ensure_ascii=False, separators=(",", ":"))
 
 
 async def provider_of_attempt(connection: Connection, task_id: UUID, number: int) -> str | None:
