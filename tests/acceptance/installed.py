@@ -24,6 +24,7 @@ from safelight.db.embedded import start_embedded
 
 COMMAND = str(Path(sys.executable).with_name("safelight"))
 START_S = 180.0
+TAKEN_S = 60.0
 
 
 def free_port() -> int:
@@ -125,6 +126,22 @@ class Installed:
                 UUID(batch_id),
             )
         return most
+
+    async def until_taken(self, ids: Collection[str]) -> None:
+        """Until a provider is known to have each of these.
+
+        A submit that is cut off before that may take minutes to clear up, or a person where nothing can tell.
+        """
+        async with asyncio.timeout(TAKEN_S), self.database() as database:
+            open_ids = {UUID(each) for each in ids}
+            while open_ids:
+                async with database.connection() as connection:
+                    rows = await connection.fetch(
+                        "SELECT task_id FROM attempts WHERE task_id = ANY($1) AND accepted_at IS NOT NULL",
+                        open_ids,
+                    )
+                open_ids -= {row["task_id"] for row in rows}
+                await asyncio.sleep(0.02)
 
     @contextlib.asynccontextmanager
     async def customer(self) -> Any:

@@ -36,6 +36,7 @@ async def test_a_stream_goes_on_after_the_service_was_killed_and_tells_each_even
         async with asyncio.timeout(600):
             await is_open.wait()
             first = [(await client.create(f"lamp {number}", size="64x64")).id for number in range(3)]
+            await service.until_taken(first)
             await service.kill()
             await service.start()
             second = [(await client.create(f"shoe {number}", size="64x64")).id for number in range(3)]

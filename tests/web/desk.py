@@ -126,17 +126,6 @@ class Desk:
         return task_id
 
 
-async def until_taken(door: aiohttp.ClientSession, task_id: str) -> None:
-    """Until a task's provider is known to have it: a submit that is cut off before may take minutes to clear up."""
-    async with asyncio.timeout(READY_MS / 1_000):
-        while True:
-            async with door.get(f"/admin/tasks/{task_id}") as answer:
-                attempts = (await answer.json())["attempts"]
-            if any(attempt["accepted_at"] for attempt in attempts):
-                return
-            await asyncio.sleep(LOOK_S)
-
-
 async def submit(service: Installed, customer: Customer, prompt: str) -> str:
     """Submit a task as a customer's program does."""
     headers = {**bearer(customer.key), "Idempotency-Key": prompt.replace(" ", "-")}

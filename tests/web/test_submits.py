@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import aiohttp
 import pytest
 from playwright.async_api import Route, expect
 
 from tests.acceptance.installed import Installed
-from tests.web.desk import until_taken
 from tests.web.studio import READY_MS, Customer, Studio, Witness, new_tab, tasks_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -120,12 +118,12 @@ async def test_a_session_that_ends_loses_no_submit(
 
 
 async def test_when_the_service_comes_back_the_page_goes_on_by_itself(
-    studio: Studio, service: Installed, customer: Customer, operator: aiohttp.ClientSession
+    studio: Studio, service: Installed, customer: Customer
 ) -> None:
     await studio.develop("through a restart")
     await expect(studio.page.locator("[data-task]").first).to_be_visible()
     (task,) = await tasks_of(service, customer)
-    await until_taken(operator, task["id"])
+    await service.until_taken([task["id"]])
     await service.kill()
     await studio.develop("while it was away")
     await expect(studio.page.get_by_text("No connection.")).to_be_visible(timeout=READY_MS)
