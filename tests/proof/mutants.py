@@ -6,16 +6,15 @@ import asyncio
 import os
 import re
 import shutil
-import signal
-import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.architecture.source import PACKAGE, ROOT
+from tests.architecture.source import PACKAGE
+from tests.proof.child import run_child
 from tests.proof.mutants_form import Edit, Mutant
 from tests.proof.mutants_of_books import OF_BOOKS
 from tests.proof.mutants_of_doors import OF_DOORS
@@ -26,10 +25,7 @@ from tests.proof.report import LayerReport, Size
 MUTANTS: tuple[Mutant, ...] = (*OF_BOOKS, *OF_SENDS, *OF_DOORS, *OF_WEBHOOKS)
 
 CI_SHARE = 8
-SIDE_BY_SIDE = 2
 TIMEOUT_S = 900.0
-GOODBYE_S = 60.0
-"""A test run that is interrupted stops the database server it has started."""
 
 _BY_ASSERTION = re.compile(r"(failed on teardown with .)?(AssertionError|assert |Failed: DID NOT RAISE)")
 _WHERE_FROM = "import importlib.util as u; print(u.find_spec('safelight').origin)"
@@ -60,8 +56,7 @@ async def run(size: Size, seed: int) -> LayerReport:
         if clean.code != 0:
             report.failures.append(f"the tests fail without any mutant: {clean.code} {clean.words}")
             return report
-        places = asyncio.Semaphore(SIDE_BY_SIDE)
-        verdicts = await asyncio.gather(*(_judged(folder / one.name, one, places) for one in chosen))
+        verdicts = [await _judged(folder / one.name, one) for one in chosen]
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     report.tried = len(verdicts)
@@ -70,15 +65,14 @@ async def run(size: Size, seed: int) -> LayerReport:
     return report
 
 
-async def _judged(folder: Path, mutant: Mutant, places: asyncio.Semaphore) -> str | None:
+async def _judged(folder: Path, mutant: Mutant) -> str | None:
     """None if the mutant was caught for a right reason, else what is wrong."""
-    async with places:
-        try:
-            outcome = await tried(folder, mutant.edits, mutant.tests)
-        except (ValueError, TimeoutError) as error:
-            return f"{mutant.name}: {error or 'its tests hang'}"
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        outcome = await tried(folder, mutant.edits, mutant.tests)
+    except (ValueError, TimeoutError) as error:
+        return f"{mutant.name}: {error or 'its tests hang'}"
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     if outcome.code == 0:
         return f"{mutant.name} survives: {mutant.breaks}"
     seen = re.compile(mutant.seen_as) if mutant.seen_as else _BY_ASSERTION
@@ -125,24 +119,5 @@ def _failures(told: Path) -> list[str]:
     return [node.get("message", "")[:200] for node in found]
 
 
-async def _ran(arguments: Sequence[str], environment: dict[str, str]) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        cwd=ROOT,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            output, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGINT)
-            try:
-                await asyncio.wait_for(process.wait(), GOODBYE_S)
-            except TimeoutError:
-                process.kill()
-    return process.returncode or 0, output.decode(errors="replace")
+async def _ran(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    return await run_child(arguments, environment, timeout_s=TIMEOUT_S, stderr=asyncio.subprocess.STDOUT)
