@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from safelight.assets.store import AssetStore
-from safelight.db.audit import LAST, RANGES
+from safelight.db.audit import FIRST, LAST, RANGE_SESSION, RANGES
 from safelight.db.database import SESSION, Database
 from safelight.db.statements import Statement, statements
 from safelight.lifecycle.accept import ROUTE
@@ -352,7 +352,9 @@ async def asked_of_a_range(connection: asyncpg.Connection, question: str, after:
     upto = bounds["upto"] if bounds and bounds["rows"] == RANGES["task"] else LAST
     statement: Statement = getattr(statements("audit"), question)
     given = {**values, "after": after, "upto": upto}
-    return await carried_out(connection, statement, {name: given[name] for name in statement.names})
+    async with connection.transaction():
+        await connection.execute(RANGE_SESSION)
+        return await carried_out(connection, statement, {name: given[name] for name in statement.names})
 
 
 @pytest.mark.parametrize("question", RANGED)
@@ -360,6 +362,32 @@ async def test_a_question_of_the_doctor_touches_what_its_range_needs(
     grown: Grown, connection: asyncpg.Connection, question: str
 ) -> None:
     plan = await asked_of_a_range(connection, question, UUID(grown.samples["succeeded"][-1]))
+    assert plan.blocks <= RANGE_BLOCKS
+    assert plan.read_whole == set()
+
+
+_MISJUDGED = """
+SELECT pg_restore_attribute_stats(
+    'schemaname', 'safelight', 'relname', relname::text, 'attname', attname::text, 'inherited', false,
+    'null_frac', 0.0::real, 'avg_width', 16, 'n_distinct', -1.0::real, 'histogram_bounds', $1::text)
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+WHERE relnamespace = 'safelight'::regnamespace AND relkind = 'r' AND atttypid = 'uuid'::regtype
+  AND attname IN ('id', 'task_id')
+"""
+
+
+@pytest.mark.parametrize("question", RANGED)
+async def test_a_question_of_the_doctor_keeps_its_cost_when_its_range_is_taken_for_one_row(
+    grown: Grown, connection: asyncpg.Connection, question: str
+) -> None:
+    """The planner cannot tell ids apart that lie between the same two of its sample."""
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        assert all(row[0] for row in await connection.fetch(_MISJUDGED, f"{{{FIRST},{LAST}}}"))
+        plan = await asked_of_a_range(connection, question, UUID(grown.samples["succeeded"][-1]))
+    finally:
+        await transaction.rollback()
     assert plan.blocks <= RANGE_BLOCKS
     assert plan.read_whole == set()
 

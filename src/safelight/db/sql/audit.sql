@@ -33,7 +33,7 @@ FROM (SELECT accounts.name, entries.id,
              sum(available_delta) OVER path AS available, sum(held_delta) OVER path AS held,
              -- Taking credits back waits for the account after it got its number: it may stand before the grant it took from.
              kind = 'adjust' OR lag(kind) OVER path = 'adjust' AS is_adjusted
-      FROM entries JOIN accounts ON accounts.id = entries.account_id
+      FROM entries JOIN accounts ON accounts.id = entries.account_id AND accounts.id > :after AND accounts.id <= :upto
       WHERE account_id > :after AND account_id <= :upto
       WINDOW path AS (PARTITION BY account_id ORDER BY entries.id)) AS posted
 WHERE (available < 0 OR held < 0) AND NOT is_adjusted;
@@ -304,7 +304,8 @@ JOIN attempts ON attempts.task_id = event.task_id AND attempts.number = event.at
 WHERE event.task_id > :after AND event.task_id <= :upto AND event.cause = 'callback'
   -- Older ones may have gone by policy, and callbacks that came before their attempt was known are kept for a day.
   AND event.created_at > now - interval '23 hours'
-  AND NOT EXISTS (SELECT FROM callbacks WHERE callbacks.task_id = event.task_id AND callbacks.attempt = event.attempt)
+  AND NOT EXISTS (SELECT FROM callbacks WHERE callbacks.task_id = event.task_id AND callbacks.attempt = event.attempt
+                  AND callbacks.task_id > :after AND callbacks.task_id <= :upto)
   AND NOT EXISTS (SELECT FROM callbacks
                   WHERE callbacks.provider = attempts.provider AND callbacks.provider_ref = attempts.provider_ref
                     AND callbacks.verdict = 'unknown' AND callbacks.task_id IS NULL);
@@ -317,7 +318,7 @@ SELECT 'task ' || tasks.id AS subject,
             ELSE format('is %s, but its event says %s and %s credits', tasks.state, event.type, told.captured) END AS detail
 FROM moment CROSS JOIN tasks
 JOIN settlements ON settlements.task_id = tasks.id
-LEFT JOIN webhook_events AS event ON event.task_id = tasks.id
+LEFT JOIN webhook_events AS event ON event.task_id = tasks.id AND event.task_id > :after AND event.task_id <= :upto
 LEFT JOIN LATERAL (
     SELECT convert_from(event.body, 'UTF8')::json #>> '{data,credits,captured}' AS captured
 ) AS told ON true
