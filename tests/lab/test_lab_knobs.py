@@ -1,11 +1,12 @@
 """Every knob does what it says."""
 
 import asyncio
+from unittest.mock import patch
 
 import aiohttp
 import pytest
 
-from safelight.lab import Knobs
+from safelight.lab import Knobs, results
 from tests.lab.upstream import Receiver, Upstream
 
 
@@ -143,6 +144,19 @@ async def test_a_result_can_drip(upstream: Upstream) -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.3):
                 await answer.content.read(64)
+
+
+async def test_who_leaves_in_the_middle_of_a_result_is_no_fault_of_the_lab(
+    upstream: Upstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, job = await upstream.submit(lab={"slow_result": 1})
+    url = (await upstream.finished(job["id"]))["images"][0]["url"]
+    with patch.object(results, "SLOW_GAP_S", 0.01):
+        async with upstream.session.get(url) as answer:
+            await answer.content.read(1)
+            answer.close()
+        await asyncio.sleep(0.5)  # many letters more, to nobody
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 async def test_lost_callbacks_never_come(upstream: Upstream, receiver: Receiver) -> None:

@@ -36,7 +36,7 @@ def test_other_prompts_and_indexes_draw_other_pictures() -> None:
 def test_the_smallest_pictures_come_from_sixteen_ready_ones() -> None:
     pictures = {draw(f"prompt {number}", index=0, width=64, height=64) for number in range(300)}
     assert len(pictures) == 16
-    started = time.perf_counter()
+    began_s = time.process_time()
     for number in range(1000):
         draw(f"prompt {number}", index=0, width=64, height=64)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - began_s < 1, "of work; a thousand of them drawn anew take many times as long"

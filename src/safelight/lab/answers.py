@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 
 from safelight.lab.job import Job
 from safelight.lab.refusal import Refusal
@@ -50,6 +50,15 @@ def hang_up(request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.close()
     return web.Response()
+
+
+@web.middleware
+async def until_it_leaves(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whoever asked may be gone before all is said: then nobody is left to tell, and nothing went wrong here."""
+    try:
+        return await handler(request)
+    except ClientConnectionResetError:
+        return hang_up(request)
 
 
 async def hang(request: web.Request, studio: Studio) -> None:

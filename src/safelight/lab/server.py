@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from safelight.lab.answers import polite
+from safelight.lab.answers import polite, until_it_leaves
 from safelight.lab.books import Books
 from safelight.lab.callbacks import Callbacks
 from safelight.lab.controls import Controls
@@ -132,7 +132,7 @@ def _build(data_dir: Path, knobs: Knobs, callback_secret: str) -> Lab:
 
 
 def _routes(lab: Lab, api_key: str) -> web.Application:
-    app = web.Application(client_max_size=BODY_MOST)
+    app = web.Application(client_max_size=BODY_MOST, middlewares=[until_it_leaves])
     _add_own_shapes(app, lab, Guard(api_key=api_key, studio=lab.studio))
     desk = Desk(lab.dialects, lab.studio, lab.books.keys)
     for name in lab.dialects:
