@@ -13,6 +13,7 @@ from playwright.async_api import Browser, FilePayload, expect
 from tests.acceptance.installed import Installed
 from tests.web.console import (
     Operator,
+    answers_lost,
     as_it_was,
     begin_decision,
     confirm,
@@ -24,7 +25,7 @@ from tests.web.console import (
     told_state,
 )
 from tests.web.desk import Desk
-from tests.web.studio import Customer, Studio, Witness, picture_file
+from tests.web.studio import READY_MS, Customer, Studio, Witness, picture_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -100,7 +101,8 @@ async def test_a_file_is_attached_once_it_is_a_picture(
     words: FilePayload = {"name": "shoe.png", "mimeType": "image/png", "buffer": b"no picture"}
     await files.set_input_files(words)
     await confirm(dialog, "of 1 held")
-    await expect(dialog.get_by_role("alert").filter(has_text="is no picture")).to_be_visible()
+    refused = dialog.get_by_role("alert").filter(has_text="is no picture")
+    await expect(refused.locator("code")).to_have_text("shoe.png")
     await console.shoot("console-attach-refused")
     await dialog.get_by_role("button", name="Back").click()
     drawn = picture_file(320, 200)
@@ -111,6 +113,25 @@ async def test_a_file_is_attached_once_it_is_a_picture(
     assert task["assets"][0]["sha256"] == hashlib.sha256(drawn["buffer"]).hexdigest()
     await _assert_ended(console, desk, task_id, captured=1)
     await _assert_decided(console, desk, task_id, "Attach a result", "attach_result")
+
+
+async def test_a_decision_whose_answer_was_lost_is_asked_for_again_and_made_once(
+    console: Studio, customer: Customer, desk: Desk
+) -> None:
+    task_id = await desk.unfinished(customer, "a shoe behind a broken line")
+    dialog = await begin_decision(console, task_id)
+    await dialog.get_by_label("Fail and release").check()
+    async with answers_lost(console.page, f"**/admin/tasks/{task_id}/decisions") as lost:
+        await confirm(dialog, "all 1 credits go back to the customer")
+        await expect(dialog.get_by_role("alert").filter(has_text="No answer came.")).to_be_visible()
+    # The page sees what became of it before the operator does.
+    await expect(fact(console, "State")).to_have_text("failed", timeout=READY_MS)
+    await expect(dialog.locator("[data-money]")).to_contain_text("all 1 credits go back to the customer")
+    await dialog.get_by_role("button", name="Yes, do it").click()
+    await told_state(console, "failed")
+    assert lost == [200]
+    await _assert_ended(console, desk, task_id, captured=0)
+    await _assert_decided(console, desk, task_id, "Fail and release", "fail_and_release")
 
 
 async def test_of_two_operators_the_second_is_told_and_nothing_happens_twice(

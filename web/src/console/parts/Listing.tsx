@@ -111,8 +111,15 @@ export function Standing({ known, missing }: StandingProps) {
   return null
 }
 
+interface FaultProps {
+  fault: unknown
+  uncertain?: string | undefined
+  /** What fields are called on the page, where that is not their name in the API. */
+  names?: Record<string, string>
+}
+
 /** What went wrong, in words. */
-export function Fault({ fault, uncertain }: { fault: unknown; uncertain?: string | undefined }) {
+export function Fault({ fault, uncertain, names = {} }: FaultProps) {
   const words = useShared().problem
   if (!fault) return null
   const text = uncertain ?? (fault instanceof Problem ? words.other(fault.detail) : words.unreachable)
@@ -126,7 +133,7 @@ export function Fault({ fault, uncertain }: { fault: unknown; uncertain?: string
         <ul className={classes.faults}>
           {fields.map(({ field, message }) => (
             <li key={field}>
-              <code>{field}</code> {message}
+              <code>{names[field] ?? field}</code> {message}
             </li>
           ))}
         </ul>

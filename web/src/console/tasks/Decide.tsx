@@ -2,7 +2,7 @@ import { Alert, Button, FileInput, Group, NativeSelect, Radio, Stack, Textarea }
 import { Problem } from "@shared/api/problem"
 import { useFormats } from "@shared/i18n/language"
 import { Icon } from "@shared/ui/Icon"
-import { type FormEvent, useState } from "react"
+import { type FormEvent, useEffect, useState } from "react"
 import { useChange } from "../door"
 import { useWords } from "../messages"
 import { Dialog } from "../parts/Dialog"
@@ -15,6 +15,7 @@ import {
   type DecisionBody,
   emptyRuling,
   isWhole,
+  namesOf,
   REASONS,
   type Ruling,
 } from "./ruling"
@@ -23,27 +24,34 @@ const MOVED = ["already-decided", "task-moved-on", "not-in-review"]
 
 interface DecideProps {
   task: WholeTask
+  /** Whether a decision was sent from here: until its answer is read the dialog has to stay. */
+  onSent: (isSent: boolean) => void
   onClose: () => void
   /** Where the decision left the task; null if it had moved on. */
   onDecided: (state: string | null) => void
 }
 
 /** A decision in two steps: what, and then what that does to money. It is about the task as it was when this opened. */
-export function Decide({ task, onClose, onDecided }: DecideProps) {
+export function Decide({ task: latest, onSent, onClose, onDecided }: DecideProps) {
   const words = useWords()
-  const [version] = useState(task.version)
+  const [task] = useState(latest)
   const [ruling, setRuling] = useState<Ruling>(emptyRuling)
   const [body, setBody] = useState<DecisionBody | null>(null)
   const [isUnreadable, setUnreadable] = useState(false)
   const { send, isBusy, fault, isUncertain } = useChange<{ state: string }>(
     `/admin/tasks/${task.id}/decisions`,
   )
+  const isSent = isBusy || fault !== null
+  useEffect(() => {
+    onSent(isSent)
+    return () => onSent(false)
+  }, [isSent, onSent])
 
   const next = async (event: FormEvent) => {
     event.preventDefault()
     setUnreadable(false)
     try {
-      setBody(await bodyOf(ruling, version))
+      setBody(await bodyOf(ruling, task.version))
     } catch {
       setUnreadable(true)
     }
@@ -67,7 +75,11 @@ export function Decide({ task, onClose, onDecided }: DecideProps) {
       {body ? (
         <Stack>
           <Confirmation task={task} ruling={ruling} />
-          <Fault fault={fault} uncertain={isUncertain ? words.decide.uncertain : undefined} />
+          <Fault
+            fault={fault}
+            uncertain={isUncertain ? words.decide.uncertain : undefined}
+            names={namesOf(ruling)}
+          />
           <Group justify="flex-end">
             <Button variant="default" disabled={isBusy || isUncertain} onClick={() => setBody(null)}>
               {words.decide.back}

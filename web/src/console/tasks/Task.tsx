@@ -18,8 +18,9 @@ export function Task({ id, isDeciding }: { id: string; isDeciding: boolean }) {
   const words = useWords()
   const known = useAnswer<WholeTask>(`/admin/tasks/${encodeURIComponent(id)}`)
   const [told, setTold] = useState("")
+  const [isSent, setSent] = useState(false)
   const task = known.answer
-  const hasMoved = isDeciding && task !== null && task.state !== "review"
+  const hasMoved = isDeciding && !isSent && task !== null && task.state !== "review"
   const close = () => goTo("tasks", id)
 
   const decided = (state: string | null) => {
@@ -59,8 +60,8 @@ export function Task({ id, isDeciding }: { id: string; isDeciding: boolean }) {
           <Decisions rows={task.decisions} />
           <Findings rows={task.findings} />
           <Losses rows={task.losses} />
-          {isDeciding && task.state === "review" && (
-            <Decide task={task} onClose={close} onDecided={decided} />
+          {isDeciding && (isSent || task.state === "review") && (
+            <Decide task={task} onSent={setSent} onClose={close} onDecided={decided} />
           )}
         </>
       )}

@@ -46,6 +46,12 @@ export function isWhole(ruling: Ruling, pictures: number): boolean {
   return given > 0 && given <= pictures
 }
 
+/** What the operator calls each field of the body that holds a picture. */
+export function namesOf(ruling: Ruling): Record<string, string> {
+  const given = [...addressesOf(ruling), ...ruling.files.map((file) => file.name)]
+  return Object.fromEntries(given.map((name, place) => [`urls[${place}]`, name]))
+}
+
 /** Files go as data URLs, after the addresses; throws if one cannot be read. */
 export async function bodyOf(ruling: Ruling, version: number): Promise<DecisionBody> {
   const isAttaching = ruling.choice === "attach_result"
