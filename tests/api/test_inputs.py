@@ -236,17 +236,16 @@ async def test_inputs_that_take_too_long_together_are_given_up(
     open_door: Door, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(1.0)
-        writer.write(reply(png()))
-        await writer.drain()
+        while True:  # until nobody listens any more
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.05)
 
     stranger.answers |= {"/late": late, "/x": reply(png())}
     await open_door.upload(png())
     monkeypatch.setattr(inputs, "FETCH_S", 0.25)
-    began = time.monotonic()
     urls = [f"{stranger.origin}/x", f"{stranger.origin}/late"]
     await refused(open_door, {"images": urls}, "images[1]")
-    assert time.monotonic() - began < 2.0
 
 
 async def test_an_account_has_its_share_of_places_and_others_go_on(parts: ApiParts) -> None:

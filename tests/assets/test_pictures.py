@@ -202,9 +202,9 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 def test_a_bomb_is_refused_from_its_header(name: str) -> None:
     data = BOMBS[name]()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.perf_counter()
+    began_s = time.process_time()
     assert refusal(data) == ("too_large", False)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - began_s < 3, "of our own work, however busy the machine is"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000, "kilobytes"
 
 
@@ -321,14 +321,13 @@ async def test_the_pool_checks_like_the_function_and_keeps_the_loop_free() -> No
     pool = PicturePool(threads=1)
     big = draw(size=(1_500, 1_500))
     job = asyncio.create_task(pool.check(big))
-    worst = 0.0
+    turns = 0
     while not job.done():
-        before = time.perf_counter()
         await asyncio.sleep(0.001)
-        worst = max(worst, time.perf_counter() - before)
+        turns += 1
     assert await job == check_picture(big)
     assert (await pool.thumbnail(big, side=64)).startswith(b"RIFF")
-    assert worst < 1
+    assert turns > 5, "the loop went on meanwhile"
     await pool.aclose()
 
 

@@ -76,7 +76,7 @@ def stop(file: Path) -> None:
         if str(file.parent) not in Path(f"/proc/{pid}/cmdline").read_text():
             return
         os.kill(pid, signal.SIGINT)
-        patience = time.monotonic() + 10.0
+        patience = time.monotonic() + 60.0
         while file.exists() and time.monotonic() < patience:
             time.sleep(0.05)
 
