@@ -53,8 +53,8 @@ class Server:
         self._count = 0
 
     @classmethod
-    async def start(cls) -> Server:
-        data_dir = new_data_dir()
+    async def start(cls, *, is_large: bool = False) -> Server:
+        data_dir = new_data_dir(is_large=is_large)
         url = await start_embedded(data_dir)
         await migrate(url)
         server = cls(data_dir, url)
@@ -104,9 +104,9 @@ def started_server() -> Iterator[Server]:
 
 
 @contextlib.asynccontextmanager
-async def running_server() -> AsyncIterator[Server]:
-    """The server, stopped and removed at the end."""
-    server = await Server.start()
+async def running_server(*, is_large: bool = False) -> AsyncIterator[Server]:
+    """The server, stopped and removed at the end; a large one lies on the disk."""
+    server = await Server.start(is_large=is_large)
     try:
         yield server
     finally:

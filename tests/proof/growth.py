@@ -29,7 +29,7 @@ PATIENCE = "3600s"
 async def run(size: Size, seed: int) -> LayerReport:
     """Grow it once, then look at every plan and at every cost."""
     report = LayerReport("growth", seed)
-    async with running_server() as server:
+    async with running_server(is_large=True) as server:
         grown = await _grown(server, TASKS[size])
         connection = await asyncpg.connect(grown.url, server_settings=SESSION)
         try:
