@@ -49,6 +49,23 @@ OF_BOOKS: tuple[Mutant, ...] = (
         (f"{MONEY}test_a_task_is_settled_once",),
     ),
     Mutant(
+        "late-news-tells-the-cost",
+        "what an attempt that has ended cost stays in the books",
+        (
+            Edit(
+                "lifecycle/advance.py",
+                "if not is_over or decision.verdict is Verdict.DUPLICATE:",
+                "if update.status is not UpdateStatus.HINT:",
+            ),
+            Edit(
+                "db/sql/tasks.sql",
+                "CASE WHEN attempts.outcome IS NULL THEN coalesce(item.cost, attempts.cost)",
+                "CASE WHEN true THEN coalesce(item.cost, attempts.cost)",
+            ),
+        ),
+        ("tests/lifecycle/test_receive.py::test_late_callbacks_do_not_change_what_an_attempt_cost",),
+    ),
+    Mutant(
         "no-sum-of-a-settlement",
         "captured and released make up what was held",
         (

@@ -273,10 +273,13 @@ class _Sheet:
         update = news.update
         if update is not None:
             learned["provider_ref"] = self._usable_ref(news, row, attempt, update)
-            learned["cost"] = update.cost
-            learned["excerpt"] = update.excerpt[:500]
-            if update.status is not UpdateStatus.HINT:
-                learned["links"] = dict(update.links)
+            is_over = (row.id, news.attempt) in self._outcomes
+            if not is_over or decision.verdict is Verdict.DUPLICATE:
+                learned["cost"] = update.cost
+            if not is_over:
+                learned["excerpt"] = update.excerpt[:500]
+                if update.status is not UpdateStatus.HINT:
+                    learned["links"] = dict(update.links)
             if decision.verdict in (Verdict.APPLIED, Verdict.PROGRESS):
                 learned["upstream_status"] = update.upstream_status[:200]
                 learned["is_accepted"] = decision.outcome is not AttemptOutcome.REFUSED

@@ -205,6 +205,7 @@ WHERE tasks.id = item.id AND tasks.version = item.version AND tasks.finished_at 
 -- What is learned about attempts; what is already known is never overwritten by nothing.
 -- Run time: the provider's own; else ours where it told us by itself; a success that a look found counts with
 -- the look before, or not at all, so that lost callbacks cannot push the threshold up.
+-- Cost: the latest that was told while it ran; what an attempt that has ended is known to have cost stays.
 WITH moment AS MATERIALIZED (SELECT clock_now() AS now),
 item AS (
     SELECT * FROM json_to_recordset(:items::json) AS item (
@@ -233,7 +234,8 @@ SET provider_ref = coalesce(attempts.provider_ref, item.provider_ref),
         WHEN item.noticed_by IN ('callback', 'answer')
             THEN extract(epoch FROM now - coalesce(attempts.accepted_at, attempts.sent_at))
         ELSE extract(epoch FROM attempts.looked_at - coalesce(attempts.accepted_at, attempts.sent_at)) END,
-    cost = coalesce(item.cost, attempts.cost),
+    cost = CASE WHEN attempts.outcome IS NULL THEN coalesce(item.cost, attempts.cost)
+                ELSE coalesce(attempts.cost, item.cost) END,
     outcome = coalesce(attempts.outcome, item.outcome),
     failure_class = coalesce(attempts.failure_class, item.failure_class),
     failure_code = coalesce(attempts.failure_code, item.failure_code),
