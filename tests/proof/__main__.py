@@ -84,8 +84,9 @@ async def run_apart(names: Sequence[str], size: Size, seed: int) -> list[Row]:
             return await _run_child(name, size, seed)
 
     first = sorted(names, key=lambda name: name not in LONG)
-    runs = {name: asyncio.create_task(in_turn(name)) for name in first}
-    await asyncio.gather(*runs.values())
+    # When the run is interrupted the group waits until every child has said goodbye.
+    async with asyncio.TaskGroup() as group:
+        runs = {name: group.create_task(in_turn(name)) for name in first}
     return [runs[name].result() for name in names]
 
 

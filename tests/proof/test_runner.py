@@ -128,6 +128,32 @@ async def test_a_layer_in_a_process_of_its_own_tells_what_it_tried() -> None:
     assert row.report.figures
 
 
+async def test_an_interrupted_run_waits_until_every_child_has_said_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, gone = [], []
+
+    async def child(arguments: Sequence[str], *_: object, **__: object) -> tuple[int, str]:
+        begun.append(arguments)
+        goodbye_s = 0.05 * len(begun)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(goodbye_s)
+            gone.append(arguments)
+        raise AssertionError("nobody interrupted it")
+
+    monkeypatch.setattr(runner, "run_child", child)
+    running = asyncio.create_task(runner.run_apart(["model", "races", "kills"], Size.CI, 7))
+    while len(begun) < 2:  # noqa: ASYNC110 - counted where no event reaches
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert gone == begun
+    assert len(gone) == 2
+
+
 async def test_a_child_that_hangs_is_interrupted_and_not_left_behind(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     code = (
