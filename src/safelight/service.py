@@ -246,7 +246,7 @@ async def run_serve(settings: Settings, *, announce: Announce) -> None:
             url = url_of(placed, listener)
             # Before the door opens: once it is open, a database that dies must not end the service.
             studio = await _studio_line(graph, placed.public_url or url)
-            with _told_address(settings, url):
+            with _told_address(settings.data_dir / "url", url):
                 async with _running_worker(graph), running_api(app, placed, listener):
                     announce(f"safelight is ready at {url}")
                     announce(studio)
@@ -272,9 +272,9 @@ async def run_worker(settings: Settings, *, announce: Announce) -> None:
         await stop.wait()
 
 
-async def run_migrate(settings: Settings) -> str:
-    """Bring the database to this version; returns its revision."""
-    return await migrate(await direct_url(settings))
+async def run_migrate(settings: Settings, *, must_exist: bool = False) -> str:
+    """Bring the database to this version, with `must_exist` none is made; returns its revision."""
+    return await migrate(await direct_url(settings, must_exist=must_exist))
 
 
 async def run_after_restore(settings: Settings, *, by: str) -> int:
@@ -341,7 +341,8 @@ async def _lab(settings: Settings, announce: Announce) -> AsyncIterator[Settings
     child = await _start_lab(settings, announce)
     try:
         announce(f"the lab answers at {child.url}")
-        yield settings.model_copy(update={"lab_url": child.url})
+        with _told_address(settings.data_dir / "lab-url", child.url):
+            yield settings.model_copy(update={"lab_url": child.url})
     finally:
         await child.stop()
 
@@ -374,9 +375,8 @@ def _why_no_lab(settings: Settings, words: str) -> str:
 
 
 @contextlib.contextmanager
-def _told_address(settings: Settings, url: str) -> Iterator[None]:
-    """The commands find the service by this file while it runs."""
-    path = settings.data_dir / "url"
+def _told_address(path: Path, url: str) -> Iterator[None]:
+    """The commands find what answers there by this file while it runs."""
     write_private(path, url)
     try:
         yield

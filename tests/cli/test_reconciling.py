@@ -83,6 +83,8 @@ def test_a_provider_that_cannot_be_asked_is_said_and_the_run_goes_on_later(
         (["reconcile", "--provider", "lab-poll", "--day", "soon"], 2, "a day is written as"),
         (["reconcile", "--provider", "fal", "--day", "2026-01-01"], 2, "provider 'fal' is not configured"),
         (["reconcile", "--provider", "lab-poll", "--day", "2999-01-01"], 2, "has not begun yet"),
+        (["reconcile", "--provider", "lab-poll", "--day", "9999-12-31"], 2, "has not begun yet"),
+        (["reconcile", "--provider", "lab-poll", "--day", "0001-01-01"], 2, "is too long ago"),
         (["notices", "report", "--provider", "fal"], 1, "no provider 'fal' is configured"),
     ],
 )
@@ -93,6 +95,18 @@ def test_what_cannot_be_done_is_said_in_one_line(
     said = operator.apart(*words)
     assert (said.code, said.out) == (code, ""), said.err
     assert complaint in said.err
+
+
+def test_the_lab_that_serve_has_started_is_asked_wherever_it_answers(
+    operator: Command, yesterday: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SAFELIGHT_LAB_URL")
+    monkeypatch.setenv("SAFELIGHT_LAB_PORT", "0")
+    words = ("reconcile", "--provider", "lab-poll", "--day", yesterday, "--dry-run")
+    assert "the lab has no fixed port" in operator.apart(*words).err
+    (operator.data_dir / "lab-url").write_text(f"{NOBODY}\n")
+    said = operator.apart(*words)
+    assert "lab-poll could not be reached" in said.err
 
 
 def test_the_report_about_callbacks_counts_and_says_what_applying_would_change(

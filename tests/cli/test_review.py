@@ -145,6 +145,8 @@ def test_a_version_that_has_passed_and_a_second_decision_are_refused(operator: C
         (["fail", "01a228d0-0000-7000-8000-000000000000"], 1, "There is no such task."),
         (["resubmit", "01a228d0-0000-7000-8000-000000000000"], 2, "Missing option"),
         (["attach", "01a228d0-0000-7000-8000-000000000000", "/nowhere.png"], 2, "cannot be read"),
+        (["attach", "01a228d0-0000-7000-8000-000000000000", "/dev/zero"], 2, "Not a regular file"),
+        (["attach", "01a228d0-0000-7000-8000-000000000000", "/"], 2, "Not a regular file"),
         (["attach", "01a228d0-0000-7000-8000-000000000000", "a.png", "https://x.example/b"], 2, "not both"),
         (["fail", "01a228d0-0000-7000-8000-000000000000", "--reason", "boredom"], 2, "Invalid value"),
     ],
@@ -155,6 +157,14 @@ def test_what_cannot_be_done_is_said_in_one_line(
     said = operator("review", *words)
     assert (said.code, complaint in said.err) == (code, True), said.err
     assert "Traceback" not in said.err
+
+
+def test_a_file_that_is_too_large_is_not_read(operator: Command, tmp_path: Path) -> None:
+    path = tmp_path / "large.png"
+    with path.open("wb") as file:
+        file.truncate(50 * 1024 * 1024 + 1)
+    said = operator("review", "attach", "01a228d0-0000-7000-8000-000000000000", str(path))
+    assert (said.code, f"{path} is larger than 52,428,800 bytes" in said.err) == (2, True), said.err
 
 
 def test_a_resubmit_needs_words_that_say_something(operator: Command, waiting: str) -> None:

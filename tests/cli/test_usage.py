@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from safelight import __version__
 from safelight.cli import remote
+from safelight.cli.running import run
 from tests.cli.command import Command
 from tests.client.fake_api import FakeApi
 
@@ -188,3 +191,21 @@ def loaded_after(words: list[str]) -> str:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     return done.stdout.splitlines()[-1]
+
+
+def test_a_restored_database_is_not_looked_for_where_none_is(command: Command, tmp_path: Path) -> None:
+    """A wrong folder would say that all is well, and the restored tasks would be made again."""
+    said = command.apart("migrate", "--after-restore", "--data-dir", str(tmp_path / "typo"))
+    assert (said.code, said.out) == (2, "")
+    assert f"there is no safelight in {tmp_path / 'typo'}" in said.err
+    assert not (tmp_path / "typo" / "postgres").exists()
+
+
+def test_what_a_signal_ended_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    async def ended() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(typer.Exit) as caught:
+        run(ended())
+    assert caught.value.exit_code == 143
+    assert capsys.readouterr().err == "safelight: ended by a signal\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -11,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from safelight.client import ApiError, AsyncClient, Client, FileUnreadable
-from safelight.client.pictures import Picture
+from safelight.client.pictures import MOST_BYTES, Picture
 from tests.client.fake_api import KEY, PICTURE, FakeApi
 
 MASK = b"\xff\xd8\xff the bytes of a mask"
@@ -84,6 +85,17 @@ async def test_a_picture_that_is_refused_is_no_task(client: AsyncClient, api: Fa
 async def test_a_file_that_is_not_there_is_told_as_such(client: AsyncClient, tmp_path: Path) -> None:
     with pytest.raises(FileUnreadable, match=r"none\.png cannot be read: No such file"):
         await client.create("make it blue", images=[str(tmp_path / "none.png")])
+
+
+async def test_what_may_never_end_is_not_read(client: AsyncClient, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", Path("/dev/zero"), tmp_path):
+        with pytest.raises(FileUnreadable, match="Not a regular file"):
+            await client.create("make it blue", images=[path])
+    with (tmp_path / "large.png").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    with pytest.raises(FileUnreadable, match=r"large\.png is larger than 268,435,456 bytes"):
+        await client.create("make it blue", images=[tmp_path / "large.png"])
 
 
 def test_the_plain_client_uploads_too(api: FakeApi) -> None:

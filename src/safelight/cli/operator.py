@@ -83,15 +83,19 @@ async def reviewing(settings: Settings) -> AsyncIterator[tuple[Database, Review]
 
 
 def with_lab(settings: Settings) -> Settings:
-    """Without any provider `serve` starts the lab: where it answers then, it is asked and results may come from.
+    """Without any provider `serve` starts the lab: where it answers, it is asked and results may come from.
 
     Raises:
-        ConfigurationError: it may be at any port.
+        ConfigurationError: no `serve` runs that would say where, and it may be at any port.
     """
     from safelight.upstreams import read_keys
 
     if settings.lab_url is not None or (read_keys(settings) and not settings.with_lab):
         return settings
-    if settings.lab_port == 0:
-        raise ConfigurationError("the lab has no fixed port: name it by SAFELIGHT_LAB_URL")
-    return settings.model_copy(update={"lab_url": f"http://127.0.0.1:{settings.lab_port}"})
+    try:
+        url = (settings.data_dir / "lab-url").read_text(encoding="utf-8").strip()
+    except OSError:
+        if settings.lab_port == 0:
+            raise ConfigurationError("the lab has no fixed port: name it by SAFELIGHT_LAB_URL") from None
+        url = f"http://127.0.0.1:{settings.lab_port}"
+    return settings.model_copy(update={"lab_url": url})

@@ -138,7 +138,8 @@ def attach(
         fail("name files or addresses, not both", code=USAGE)
     words: dict[str, Any] = {"note": note, "urls": addresses}
     if not addresses:
-        words["files"] = [_bytes_of(text) for text in pictures]
+        most = settings_of(data_dir).max_asset_bytes
+        words["files"] = [_bytes_of(text, most) for text in pictures]
     _decide(data_dir, task_id, Choice.ATTACH_RESULT, words, version=version, as_json=as_json)
 
 
@@ -223,11 +224,14 @@ def _uuid_of(text: str) -> UUID:
         fail(f"{clean(text)!r} is no id of a task", code=USAGE)
 
 
-def _bytes_of(name: str) -> bytes:
+def _bytes_of(name: str, most: int) -> bytes:
+    from safelight.client import FileUnreadable
+    from safelight.client.pictures import read_picture
+
     try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        fail(f"{clean(name)} cannot be read: {error.strerror}", code=USAGE)
+        return read_picture(Path(name), most_bytes=most)
+    except FileUnreadable as error:
+        fail(clean(str(error)), code=USAGE)
 
 
 def _row(task: dict[str, Any]) -> list[Any]:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 def fail(message: str, *, code: int = FAILED) -> NoReturn:
@@ -39,6 +40,8 @@ def plain_errors() -> Iterator[None]:
         fail(error.detail)
     except SafelightError as error:
         fail(str(error))
+    except asyncio.CancelledError:
+        fail("ended by a signal", code=TERMINATED)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -98,7 +98,8 @@ def migrate(
     from safelight.service import run_after_restore, run_migrate
 
     settings = settings_of(data_dir)
-    revision = run(run_migrate(settings))
+    # What was restored is there: a database made just now would only hide that the folder is the wrong one.
+    revision = run(run_migrate(settings, must_exist=after_restore))
     print_line(f"the database is at {revision}")
     if after_restore:
         count = run(run_after_restore(settings, by=f"os:{getpass.getuser()}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 
 from safelight.client.errors import FileUnreadable
@@ -10,6 +11,8 @@ from safelight.client.errors import FileUnreadable
 Picture = str | Path | bytes
 """A file, its bytes, or what the service reads itself: an upload id, an https URL, a data URL."""
 
+MOST_BYTES = 256 * 1024 * 1024
+"""More than any service takes; it says itself how much that is."""
 _NAME = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:https?://|data:).+", re.IGNORECASE | re.DOTALL
 )
@@ -26,13 +29,18 @@ def media_type_of(data: bytes) -> str:
     return next((name for start, name in _TYPES if data.startswith(start)), "image/avif")
 
 
-def read_picture(path: Path) -> bytes:
-    """The bytes of a file.
+def read_picture(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """The bytes of a file, if there are so many at most.
 
     Raises:
-        FileUnreadable: it cannot be read.
+        FileUnreadable: it cannot be read, is too large, or is no file at all: a device or a pipe may never end.
     """
     try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise FileUnreadable(f"{path} cannot be read: Not a regular file")
+        if found.st_size > most_bytes:
+            raise FileUnreadable(f"{path} is larger than {most_bytes:,} bytes")
         return path.read_bytes()
     except OSError as error:
         raise FileUnreadable(f"{path} cannot be read: {error.strerror}") from None

@@ -59,7 +59,7 @@ class Attach:
             RequestError: 503, our own store fails.
         """
         if len(urls) + len(files) > task.n:
-            raise RulingRefused([("urls", f"the task asked for {task.n}")])
+            raise RulingRefused([("files" if files else "urls", f"the task asked for {task.n}")])
         sources: list[tuple[str, str | bytes]] = [(f"urls[{place}]", url) for place, url in enumerate(urls)]
         sources += [(f"files[{place}]", data) for place, data in enumerate(files)]
         attached = Attached()

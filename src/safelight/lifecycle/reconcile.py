@@ -28,6 +28,8 @@ LEASE_S = 600.0
 """A page is over by then; a run whose worker died is taken up after it."""
 EDGE = timedelta(hours=1)
 """The provider's list is read so far beyond both ends of the window: a record may be made late, or dated early."""
+FIRST_DAY = date(2000, 1, 1)
+"""No provider has a record that is older; and the first of all days a database keeps as no day."""
 FRESH_S = 60.0
 """A day that is not over is looked at up to this long ago: what is younger may not be in any list yet."""
 OUR_ROOM = 200
@@ -256,6 +258,10 @@ class Reconcile:
 
 def _end_of(day: date, now: datetime) -> datetime:
     """Where a day's window ends: with the day, or a minute ago."""
+    if not FIRST_DAY <= day <= now.date():
+        raise ConfigurationError(
+            f"{day} (UTC) {'has not begun yet' if day > now.date() else 'is too long ago'}"
+        )
     end = min(start_of(day + DAY), now - timedelta(seconds=FRESH_S))
     if end <= start_of(day):
         raise ConfigurationError(f"{day} (UTC) has not begun yet, or only just")
