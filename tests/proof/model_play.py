@@ -262,7 +262,14 @@ class Play:
         if record is None:
             return truth.NOTHING, False
         if kind == "running":
-            record = {**record, "status": "running", "images": [], "error": None, "finished_at": None}
+            record = {
+                **record,
+                "status": "running",
+                "images": [],
+                "error": None,
+                "cost": 0,
+                "finished_at": None,
+            }
         number = known.number + 1 if kind == "stranger" else known.number
         parcel = signed(record, b"a stranger's secret" if kind == "forged" else b"lab-secret")
         for _ in range(copies):
@@ -332,9 +339,9 @@ class Play:
         return {item["reference"]: item for item in items if item["reference"][:32] in ours}
 
     async def _assert_witness(self) -> None:
-        """At most one generation an attempt; and none of an attempt that we say was never accepted."""
+        """At most one generation an attempt, which cost what it cost; none of one that we say was never accepted."""
         witness = await self._witness()
-        for row in await self.world.rows("SELECT task_id, reference, outcome FROM attempts"):
+        for row in await self.world.rows("SELECT task_id, reference, outcome, cost FROM attempts"):
             item = witness.get(row["reference"])
             if item is None:
                 continue
@@ -342,6 +349,9 @@ class Play:
             is_risked = any(known.is_risked for known in self.tasks if known.task_id == row["task_id"])
             if row["outcome"] == "refused" and not is_risked:
                 assert item["outcome"] in truth.ENDED_BADLY, "refused, and upstream it was made"
+            is_decided = any(known.is_decided for known in self.tasks if known.task_id == row["task_id"])
+            if row["outcome"] == "succeeded" and row["cost"] is not None and not is_decided:
+                assert row["cost"] == item["billed"], "our books say another cost"
 
     # ---------------------------------------------------------------------------------- the lab
 
