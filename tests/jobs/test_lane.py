@@ -10,6 +10,11 @@ from safelight.db.queue import queue_queries
 from safelight.jobs.lane import Lane
 from tests.world import World
 
+_BUSY = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
+"""
+
 
 async def enqueue(world: World, *payloads: str) -> None:
     async with world.database.transaction() as connection:
@@ -100,8 +105,11 @@ async def test_a_stopping_lane_lets_running_jobs_finish_and_takes_no_new_ones(wo
     supervisor = asyncio.create_task(lane.run())
     await enqueue(world, "running")
     await asyncio.wait_for(is_started.wait(), timeout=60)
-    stopping = asyncio.create_task(lane.stop(10.0))
-    await asyncio.sleep(0)
+    stopping = asyncio.create_task(lane.stop(60.0))
+    # A look at the queue that was on its way already may still take what it finds; then there is no other.
+    await asyncio.sleep(0.2)
+    while await world.value(_BUSY):  # noqa: ASYNC110 - what is waited for happens in another process
+        await asyncio.sleep(0.02)
     await enqueue(world, "late")
     may_end.set()
     await asyncio.wait_for(stopping, timeout=60)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from safelight.domain.provider import Capabilities, Trust
 from safelight.domain.task import State
 from safelight.errors import AssetError, CallbackRejected
-from safelight.lifecycle.advance import News
 from tests.lifecycle.invariants import fingerprint, history
 from tests.lifecycle.upstreams import (
     GENUINE,
@@ -22,6 +20,7 @@ from tests.lifecycle.upstreams import (
     always,
     call_back,
     done,
+    finished,
     in_turn,
     install,
     pass_until_due,
@@ -29,6 +28,7 @@ from tests.lifecycle.upstreams import (
     ref_of,
     run_task,
     signed,
+    still_running,
     token_of,
     uncertain,
     verdicts,
@@ -37,20 +37,6 @@ from tests.world import World
 
 NAME = "lab-callback"
 CALLS_BACK = Capabilities(calls_back=True, trust=Trust.BODY)
-
-
-async def finished(world: World, **wish: Any) -> tuple[UUID, dict[str, Any]]:
-    """A running task whose picture the lab has drawn, and the record that its callback carries."""
-    before = len((await world.lab_ledger())["items"])
-    task_id = await run_task(world, **wish)
-    await world.until_drawn(before + 1)
-    provider_ref = (await world.attempt(task_id)).provider_ref
-    assert provider_ref is not None
-    return task_id, await record_of(world, provider_ref)
-
-
-def still_running(record: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {**record, "status": "running", "images": [], "progress": 40, "finished_at": None, **more}
 
 
 def genuine(**body: Any) -> tuple[Headers, bytes]:
@@ -144,41 +130,6 @@ async def test_callbacks_out_of_order_never_take_a_task_back(world: World) -> No
     assert await verdicts(world) == ["applied", "out_of_order", "out_of_order", "out_of_order"]
     assert await world.balance() == (999, 0)
     assert await world.rows("SELECT kind FROM findings") == []
-
-
-async def test_late_callbacks_do_not_change_what_an_attempt_cost(world: World) -> None:
-    """What the operator lost is counted from it when the task ends, and reconciliation compares it."""
-    task_id, record = await finished(world)
-    token, paid = token_of(world, task_id), record["cost"]
-    assert paid > 0
-    await call_back(world, token, signed(record))
-    await call_back(
-        world, token, signed(still_running(record, cost=0, error={"code": "x", "message": "late"}))
-    )
-    await call_back(world, token, signed({**record, "status": "failed", "images": [], "cost": 0}))
-    assert await world.value("SELECT cost FROM attempts") == paid
-    assert await world.value("SELECT excerpt FROM attempts") == ""
-    await world.archive_all()
-    await call_back(world, token, signed(still_running(record, cost=0, status="queued")))
-    assert await world.value("SELECT cost FROM attempts") == paid
-
-
-async def test_news_that_share_a_commit_leave_the_cost_of_the_ending(world: World) -> None:
-    task_id, record = await finished(world)
-    token, late = token_of(world, task_id), still_running(record, cost=0)
-    await asyncio.gather(*(call_back(world, token, signed(body)) for body in (record, late)))
-    assert await world.value("SELECT cost FROM attempts") == record["cost"]
-
-
-async def test_a_cost_that_only_a_repeat_of_the_ending_tells_is_kept(world: World) -> None:
-    task_id, record = await finished(world)
-    await world.graph.advance.advance(News(task_id, 1, done()))  # a look that says nothing of it
-    assert await world.value("SELECT cost FROM attempts") is None
-    await call_back(world, token_of(world, task_id), signed(still_running(record, cost=0)))
-    assert await world.value("SELECT cost FROM attempts") is None
-    await call_back(world, token_of(world, task_id), signed(record))
-    assert await world.value("SELECT cost FROM attempts") == record["cost"]
-    assert await verdicts(world) == ["out_of_order", "duplicate"]
 
 
 async def test_order_and_number_of_callbacks_do_not_change_the_outcome(world: World) -> None:

@@ -9,10 +9,11 @@ import pytest
 from safelight.domain.task import State
 from safelight.errors import CallbackRejected
 from tests.lifecycle.invariants import fingerprint
-from tests.lifecycle.test_receive import CALLS_BACK, NAME, finished, genuine
+from tests.lifecycle.test_receive import CALLS_BACK, NAME, genuine
 from tests.lifecycle.upstreams import (
     Scripted,
     call_back,
+    finished,
     install,
     ref_of,
     run_task,

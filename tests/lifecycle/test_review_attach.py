@@ -70,7 +70,7 @@ async def allowed(world: World, origin: str) -> AsyncIterator[Review]:
         ({"files": [], "urls": ["https://127.0.0.1/x.png"]}, "urls[0]"),
         ({"files": [], "urls": ["data:image/png;base64,AAAA"]}, "urls[0]"),
         ({"files": [picture(), b"no picture"]}, "files[1]"),
-        ({"files": [picture(), picture(), picture()]}, "urls"),
+        ({"files": [picture(), picture(), picture()]}, "files"),
         ({"files": []}, "urls"),
     ],
 )

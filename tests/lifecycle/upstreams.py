@@ -308,3 +308,17 @@ async def run_task(world: World, shape: str = "lab-callback", **wish: Any) -> UU
     task_id = await world.submit(shape, **wish)
     await world.dispatch(shape)
     return task_id
+
+
+async def finished(world: World, **wish: Any) -> tuple[UUID, dict[str, Any]]:
+    """A running task whose picture the lab has drawn, and the record that its callback carries."""
+    before = len((await world.lab_ledger())["items"])
+    task_id = await run_task(world, **wish)
+    await world.until_drawn(before + 1)
+    provider_ref = (await world.attempt(task_id)).provider_ref
+    assert provider_ref is not None
+    return task_id, await record_of(world, provider_ref)
+
+
+def still_running(record: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {**record, "status": "running", "images": [], "progress": 40, "finished_at": None, **more}

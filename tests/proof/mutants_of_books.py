@@ -63,7 +63,7 @@ OF_BOOKS: tuple[Mutant, ...] = (
                 "CASE WHEN true THEN coalesce(item.cost, attempts.cost)",
             ),
         ),
-        ("tests/lifecycle/test_receive.py::test_late_callbacks_do_not_change_what_an_attempt_cost",),
+        ("tests/lifecycle/test_costs.py::test_late_callbacks_do_not_change_what_an_attempt_cost",),
     ),
     Mutant(
         "no-sum-of-a-settlement",
