@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -26,6 +27,8 @@ def new_data_dir(*, is_large: bool = False) -> Path:
     parent = os.environ.get("TESTS_IN") or (DISK if is_large or not _has_room(MEMORY) else MEMORY)
     made = Path(tempfile.mkdtemp(prefix="safelight-test-", dir=parent))
     made.chmod(0o755)
+    # After whatever is registered later: an embedded server that says goodbye makes the folder of its lock anew.
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
 
 
