@@ -236,8 +236,10 @@ async def test_inputs_that_take_too_long_together_are_given_up(
     open_door: Door, stranger: Stranger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
-        while True:  # until nobody listens any more
-            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        """Fast enough for every other limit, and whole after a second."""
+        data = reply(png() + bytes(4_000))
+        for start in range(0, len(data), 200):
+            writer.write(data[start : start + 200])
             await writer.drain()
             await asyncio.sleep(0.05)
 

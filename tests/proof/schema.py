@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
+import os
 import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.architecture.source import ROOT
+from tests.proof.child import run_child
 from tests.proof.report import LayerReport, Size
 
 TESTS = ("tests/db/test_rows_refused.py", "tests/db/test_arrows.py", "tests/db/test_money.py")
@@ -19,19 +18,8 @@ async def run(size: Size, seed: int) -> LayerReport:
     report = LayerReport("schema", seed)
     with tempfile.TemporaryDirectory() as folder:
         found = Path(folder) / "found.xml"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-n",
-            "0",
-            f"--junitxml={found}",
-            *TESTS,
-            cwd=ROOT,
-            stdout=asyncio.subprocess.DEVNULL,
-        )
-        code = await process.wait()
+        flags = ["-q", "-n", "0", f"--junitxml={found}"]
+        code, _ = await run_child(["-m", "pytest", *flags, *TESTS], os.environ, timeout_s=None, stderr=None)
         if not found.exists():
             report.failures.append(f"pytest ended with {code} and told nothing")
             return report

@@ -12,7 +12,7 @@ Picture = str | Path | bytes
 """A file, its bytes, or what the service reads itself: an upload id, an https URL, a data URL."""
 
 MOST_BYTES = 256 * 1024 * 1024
-"""More than any service takes; it says itself how much that is."""
+"""Ten times what a service takes by default; it says itself how much that is."""
 _NAME = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:https?://|data:).+", re.IGNORECASE | re.DOTALL
 )

@@ -273,6 +273,7 @@ class _Sheet:
         update = news.update
         if update is not None:
             learned["provider_ref"] = self._usable_ref(news, row, attempt, update)
+            # News that was overtaken tells how it stood, not how it ended.
             is_over = (row.id, news.attempt) in self._outcomes
             if not is_over or decision.verdict is Verdict.DUPLICATE:
                 learned["cost"] = update.cost

@@ -258,11 +258,9 @@ class Reconcile:
 
 def _end_of(day: date, now: datetime) -> datetime:
     """Where a day's window ends: with the day, or a minute ago."""
-    if not FIRST_DAY <= day <= now.date():
-        raise ConfigurationError(
-            f"{day} (UTC) {'has not begun yet' if day > now.date() else 'is too long ago'}"
-        )
-    end = min(start_of(day + DAY), now - timedelta(seconds=FRESH_S))
-    if end <= start_of(day):
+    fresh = now - timedelta(seconds=FRESH_S)
+    if day < FIRST_DAY:
+        raise ConfigurationError(f"{day} (UTC) is too long ago")
+    if start_of(day) >= fresh:
         raise ConfigurationError(f"{day} (UTC) has not begun yet, or only just")
-    return end
+    return min(start_of(day + DAY), fresh)
